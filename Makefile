@@ -1,0 +1,72 @@
+# Everything a contributor runs. `make` alone lists it.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+
+tool := go tool -modfile=tools/go.mod
+
+.PHONY: help
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## compile bin/claudomator: static, stripped
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/claudomator ./cmd/claudomator
+
+.PHONY: test
+test: ## all tests, with a throw-away PostgreSQL where its programs are installed
+	scripts/with-postgres go test -shuffle=on ./...
+
+.PHONY: test-race
+test-race: ## all tests under the race detector (needs a C compiler)
+	@command -v "$$(go env CC)" >/dev/null || { echo "test-race: SKIPPED: no C compiler"; exit 0; }; \
+	set -x; CGO_ENABLED=1 scripts/with-postgres go test -race -shuffle=on ./...
+
+.PHONY: lint
+lint: ## golangci-lint, as .golangci.yml says (the first run compiles it: 80 s)
+	$(tool) golangci-lint run
+
+.PHONY: fmt
+fmt: ## format the code
+	$(tool) golangci-lint fmt
+
+.PHONY: vet
+vet: ## the toolchain's own checks
+	go vet ./...
+
+.PHONY: generate
+generate: ## write generated code, diagrams and schemas again
+	go generate ./...
+
+.PHONY: verify
+verify: ## fail where a generated file is not current
+	scripts/verify
+
+.PHONY: cross
+cross: ## compile for macOS, where many users sit, and vet that build
+	CGO_ENABLED=0 GOOS=darwin GOARCH=amd64 go build ./...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build ./...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
+
+.PHONY: vulnerabilities
+vulnerabilities: ## look dependencies up in Go's vulnerability database
+	scripts/vulnerabilities
+
+.PHONY: check
+check: lint vet test verify cross vulnerabilities ## all of it: run this before a pull request
+
+.PHONY: bench
+bench: build ## measure against a bare shell loop; writes bench/results.md
+	go run ./bench
+
+.PHONY: demo
+demo: build ## one task from words to a landed commit, without account or network
+	bin/claudomator demo
+
+.PHONY: chaos
+chaos: build ## kill, fill and slow a running server; its invariants must hold
+	CLAUDOMATOR_CHAOS=1 go test -count=1 -timeout 30m ./test/chaos/...
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin dist bench/tmp
