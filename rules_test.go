@@ -45,8 +45,7 @@ var mayImport = map[string][]string{
 // planned are the layers that are not written yet. It may only shrink: an entry
 // whose folder exists fails.
 var planned = []string{
-	"internal/work", "internal/review", "internal/app", "internal/store", "internal/engine",
-	"internal/agent", "internal/git", "internal/sandbox", "internal/config", "internal/telemetry",
+	"internal/review", "internal/app", "internal/store", "internal/engine", "internal/agent",
 	"internal/api", "internal/mcp", "internal/web", "internal/cli", "internal/client",
 	"cmd/claudomator", "bench", "test",
 }

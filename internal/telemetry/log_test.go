@@ -33,7 +33,7 @@ func TestLogMasks(t *testing.T) {
 				mask := NewMask(secret)
 				log := newLogger(t, &out, LogOptions{Level: "info", Format: format, Mask: mask})
 				log = log.With("before", "Bearer "+secret).WithGroup("g")
-				log.Info("message with "+secret,
+				log.Info("message with "+secret, //nolint:sloglint // a message with a secret is the subject
 					"plain", secret, "error", fmt.Errorf("dial: %w", errors.New(secret)),
 					"any", struct{ Field string }{secret},
 					slog.Group("inner", "url", "https://me:"+secret+"@host/"), secret, "as a key")
