@@ -1,0 +1,174 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// Policy says how a READY task is judged. It is a value: new behaviour is a
+// field whose zero means "off", or a new preset, never a second code path.
+type Policy struct {
+	Name    string
+	Gates   bool        // the server runs the gate commands first
+	Decide  bool        // a failing gate is a rejection, whatever anyone says
+	Panel   []work.Role // judges of one attempt, in parallel
+	Arbiter work.Role   // decides over the panel's verdicts; none: all must approve
+	Auto    bool        // an approval accepts without a person
+	Fix     bool        // a rejection is answered by a fix attempt; else it is reported
+	Fixes   int         // cap of fix attempts, a person's included
+}
+
+// defaultFixes is max_fix_attempts where a project does not say otherwise.
+const defaultFixes = 3
+
+// Presets lists the policies a task, story or project can name.
+func Presets() []Policy {
+	return []Policy{
+		{Name: "none", Auto: true, Fixes: defaultFixes},
+		{Name: "human", Gates: true, Fixes: defaultFixes},
+		{Name: "checked", Gates: true, Decide: true, Panel: []work.Role{work.Checker}, Auto: true, Fixes: defaultFixes},
+		{
+			Name: "arbitrated", Gates: true, Decide: true,
+			Panel:   []work.Role{work.EvaluatorCorrectness, work.EvaluatorTests, work.EvaluatorSecurity, work.EvaluatorQuality},
+			Arbiter: work.Arbitration, Auto: true, Fix: true, Fixes: defaultFixes,
+		},
+	}
+}
+
+// Preset is a policy by its name.
+func Preset(name string) (Policy, error) {
+	var names []string
+	for _, p := range Presets() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Policy{}, work.Errorf(work.Invalid, "there is no review policy %q", name).WithHint("one of: %s", strings.Join(names, ", "))
+}
+
+// CheckRule tells whether an entry of a project's policies map can be used:
+// "ROLE/DEPTH" (either may be "*") and a policy's name.
+func CheckRule(key, policy string) error {
+	role, depth, ok := strings.Cut(key, "/")
+	if _, err := strconv.Atoi(depth); !ok || role == "" || (depth != "*" && err != nil) {
+		return work.Errorf(work.Invalid, "policies key %q is not ROLE/DEPTH", key).WithHint("for example builder/0, builder/* or */1")
+	}
+	_, err := Preset(policy)
+	return err
+}
+
+// Rules is what judging needs to know besides the tree.
+type Rules struct {
+	Roles  map[work.Role]work.RoleConfig // the active role configurations
+	Usable func(agent string) bool       // whether an agent program can be used here
+}
+
+// For chooses the policy of a task: its own, else its story's, else the
+// project's map, else the project's, else by role and depth; never its
+// parent's.
+func For(tree *work.Tree, task *work.Task) Policy {
+	p := choose(tree, task)
+	if n := tree.Project.MaxFixes; n != nil {
+		p.Fixes = *n
+	}
+	return p
+}
+
+func choose(tree *work.Tree, task *work.Task) Policy {
+	depth := tree.Depth(task)
+	names := []string{task.Review, storyPolicy(tree, task, depth), mapped(tree.Project.Policies, task.Role(), depth)}
+	if depth == 0 {
+		names = append(names, tree.Project.Policy)
+	}
+	switch {
+	case task.Unreviewed():
+		names = []string{"none"}
+	case task.Role() == work.Builder:
+		names = append(names, "arbitrated")
+	case depth == 0:
+		names = append(names, "checked")
+	default:
+		names = append(names, "none")
+	}
+	for _, name := range names {
+		if p, err := Preset(name); err == nil {
+			return p
+		}
+	}
+	return Policy{Name: "human", Fixes: defaultFixes} // an unknown name never accepts anything
+}
+
+func storyPolicy(tree *work.Tree, task *work.Task, depth int) string {
+	if tree.Story == nil {
+		return ""
+	}
+	switch tree.Story.Policy {
+	case "checked":
+		if depth == 1 {
+			return "checked"
+		}
+		return "none"
+	case "", "arbitrated":
+		if task.Role() == work.Builder {
+			return "arbitrated"
+		}
+	}
+	return ""
+}
+
+// mapped finds the closest entry: exact role and depth, then the role, then the
+// depth, then "*/*".
+func mapped(policies map[string]string, role work.Role, depth int) string {
+	name := string(role)
+	if role == work.NoRole {
+		name = "none"
+	}
+	for _, key := range []string{fmt.Sprintf("%s/%d", name, depth), name + "/*", fmt.Sprintf("*/%d", depth), "*/*"} {
+		if p, ok := policies[key]; ok {
+			return p
+		}
+	}
+	return ""
+}
+
+// MaxFixes is the cap of fix attempts for a task under its policy.
+func MaxFixes(tree *work.Tree) func(*work.Task) int {
+	return func(t *work.Task) int { return For(tree, t).Fixes }
+}
+
+// judgeSpec resolves who judges: the role's configuration, else the project's
+// default, else the judged task's own agent. False when that cannot be used: not
+// installed, or a command without a command of its own.
+func (r Rules) judgeSpec(tree *work.Tree, task *work.Task, role work.Role) (work.AgentSpec, bool) {
+	config := r.Roles[role]
+	spec := work.AgentSpec{
+		Type: config.Agent, Model: config.Model, Command: slices.Clone(config.Command),
+		AllowedTools: slices.Clone(config.AllowedTools), MaxBudgetUSD: config.MaxBudgetUSD,
+	}
+	if len(config.Command) > 0 && spec.Type == "" {
+		spec.Type = "command"
+	}
+	if spec.Type == "" {
+		spec.Type = tree.Project.Agent
+	}
+	if spec.Type == "" {
+		spec.Type, spec.Model = task.Agent.Type, task.Agent.Model
+	}
+	if spec.AllowedTools == nil {
+		spec.AllowedTools = []string{"Bash", "Read", "Glob", "Grep"}
+	}
+	if spec.MaxBudgetUSD == 0 {
+		spec.MaxBudgetUSD = judgeBudget
+	}
+	if spec.Type == "command" {
+		return spec, len(spec.Command) > 0
+	}
+	return spec, spec.Type != "" && r.Usable != nil && r.Usable(spec.Type)
+}
+
+const judgeBudget = 0.50 // USD

@@ -1,0 +1,194 @@
+package review
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// standing is where the judging of one attempt and commit by one role is.
+type state int
+
+const (
+	missing state = iota // a judge must be spawned
+	working              // a judge is at work, or has asked something
+	spoken               // there is a usable verdict
+	silent               // two judges ended without one: a person's turn
+)
+
+// standing looks at the judges of a role for the task's present head and round.
+// Cancelled ones do not count, except for the numbers.
+func standing(tree *work.Tree, t *work.Task, role work.Role) (*work.Task, state) {
+	without := 0
+	for _, j := range judges(tree, t, role) {
+		if j.Book.ForRound != t.Book.Round {
+			continue
+		}
+		switch {
+		case j.State == work.Completed && usable(j):
+			return j, spoken
+		case j.State == work.Cancelled:
+		case j.State.Ended():
+			without++
+		default:
+			return j, working
+		}
+	}
+	if without > 1 {
+		return nil, silent
+	}
+	return nil, missing
+}
+
+func hasVerdict(tree *work.Tree, t *work.Task, role work.Role) bool {
+	_, s := standing(tree, t, role)
+	return s == spoken || s == working
+}
+
+// judges lists the judging tasks of a role for the task's present head.
+func judges(tree *work.Tree, t *work.Task, role work.Role) []*work.Task {
+	var out []*work.Task
+	for _, j := range tree.JudgesOf(t.ID) {
+		if j.Role() == role && j.Judges.Commit == t.Book.Head {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// usable is false for no verdict at all, a contradiction, and an approval that
+// does not say how each criterion was verified.
+func usable(j *work.Task) bool {
+	v := j.Verdict
+	if v == nil {
+		return false
+	}
+	if !v.Approved {
+		return true
+	}
+	proven := map[string]bool{}
+	for _, c := range v.Criteria {
+		if !c.Met {
+			return false
+		}
+		proven[strings.TrimSpace(c.Criterion)] = strings.TrimSpace(c.How) != ""
+	}
+	for _, c := range j.AcceptanceCriteria {
+		if !proven[strings.TrimSpace(c)] {
+			return false
+		}
+	}
+	return true
+}
+
+func spawn(s *work.Step, rules Rules, t *work.Task, role work.Role) {
+	spec, _ := rules.judgeSpec(s.Tree, t, role)
+	n := 1
+	for _, j := range judges(s.Tree, t, role) {
+		n = max(n, j.Book.Number+1)
+	}
+	name := fmt.Sprintf("%s: %s", role, t.Name)
+	if role == work.Checker {
+		name = "Check: " + t.Name
+	} else if s.Tree.Story != nil && t.Position() == s.Tree.Root() {
+		name = fmt.Sprintf("%s: %s", role, s.Tree.Story.Name)
+	}
+	timeout := rules.Roles[role].Timeout
+	if timeout == 0 {
+		timeout = judgeTimeout
+	}
+	s.SpawnJudge(t, role, n, name, spec, timeout)
+}
+
+const judgeTimeout = work.Duration(10 * 60 * 1e9)
+
+// noVerdict leaves the decision to a person, with what is known.
+func noVerdict(s *work.Step, t *work.Task, role work.Role) error {
+	var last *work.Task
+	for _, j := range judges(s.Tree, t, role) {
+		last = j
+	}
+	why := last.Reason
+	if why == "" {
+		why = last.Summary
+	}
+	if last.Verdict != nil {
+		why = "its approval proves nothing for some criterion, or contradicts itself"
+	}
+	if why == "" {
+		why = "it ended without reporting one"
+	}
+	s.Report(t, fmt.Sprintf("%s gave no usable verdict, twice: %s", role, why))
+	s.WaitForPerson(t, work.HoldNoVerdict, "no verdict from "+string(role))
+	return nil
+}
+
+// rejection is why work is not accepted.
+type rejection struct {
+	report   string
+	findings work.Findings
+}
+
+func (r *rejection) add(j *work.Task) {
+	v := j.Verdict
+	var b strings.Builder
+	if v.Reasoning != "" {
+		b.WriteString(v.Reasoning)
+	}
+	for _, f := range v.Findings {
+		fmt.Fprintf(&b, "\n- %s", f)
+	}
+	text := strings.TrimSpace(b.String())
+	if text == "" {
+		text = "rejected without a reason"
+	}
+	r.report = strings.TrimSpace(r.report + "\n" + text)
+	r.findings = append(r.findings, owned(j)...)
+}
+
+// owned are a judge's findings with its dimension, part of their identity.
+func owned(j *work.Task) work.Findings {
+	var out work.Findings
+	if j.Verdict.Approved {
+		return nil
+	}
+	for _, f := range j.Verdict.Findings {
+		if f.Role == "" {
+			f.Role = j.Role()
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// reject reports to a person, or spawns a fix attempt while that can help.
+func reject(s *work.Step, p Policy, t *work.Task, why rejection) error {
+	if !p.Fix {
+		return report(s, t, work.HoldFlagged, "flagged by its review", why)
+	}
+	if t.AttemptNo-1 >= p.Fixes+t.ExtraFixes {
+		return report(s, t, work.HoldCap, fmt.Sprintf("rejected again after %d fix attempts", t.AttemptNo-1), why)
+	}
+	if before := t.RejectionFindings; len(before) > 0 && len(why.findings) > 0 {
+		same := why.findings.Same(before)
+		if same || len(why.findings) > len(before) {
+			reason := "the same findings as before"
+			if !same {
+				reason = fmt.Sprintf("the findings grow: %d before, %d now", len(before), len(why.findings))
+			}
+			return report(s, t, work.HoldStalemate, reason, why)
+		}
+	}
+	s.Decided(t, false, why.report)
+	s.SpawnFix(t, work.Fix{Comment: why.report, Findings: why.findings})
+	return nil
+}
+
+func report(s *work.Step, t *work.Task, hold work.Hold, reason string, why rejection) error {
+	s.Report(t, why.report)
+	if s.WaitForPerson(t, hold, reason) {
+		s.Decided(t, false, why.report)
+	}
+	return nil
+}

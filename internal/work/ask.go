@@ -1,0 +1,347 @@
+package work
+
+import (
+	"strings"
+	"time"
+)
+
+// StartTask submits a PENDING task.
+type StartTask struct{ Task TaskID }
+
+func (c StartTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoStart)
+	if err != nil {
+		return err
+	}
+	return s.queue(t)
+}
+
+// AcceptTask is a person's acceptance: it wins over judges that still run. With
+// Land set the work is landed on Target first and completed only then.
+type AcceptTask struct {
+	Task   TaskID
+	Land   bool
+	Target string
+}
+
+func (c AcceptTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoAccept)
+	if err != nil {
+		return err
+	}
+	if err := s.stopReview(t, "decided by a person"); err != nil {
+		return err
+	}
+	s.event("task.accepted", t, map[string]any{"commit": t.Book.Head})
+	if c.Land && t.ParentTaskID == "" && t.StoryID == "" {
+		t.Accepted = &Acceptance{By: s.Actor, Commit: t.Book.Head, At: s.Now}
+		t.BlockedOn, t.Hold, t.Reason = OnLanding, NoHold, ""
+		s.edit(t)
+		s.startMerge(t, c.Target, true)
+		return nil
+	}
+	return s.Accept(t)
+}
+
+// RejectTask is a person's rejection: a fix attempt with the comment.
+type RejectTask struct {
+	Task     TaskID
+	Comment  string
+	Findings Findings
+	Extra    int // raises the cap of fix attempts
+}
+
+func (c RejectTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoReject)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(c.Comment) == "" && len(c.Findings) == 0 {
+		return Errorf(Invalid, "a rejection needs a comment: it is what the fix attempt works on").WithHint("say what is wrong")
+	}
+	if c.Extra < 0 {
+		return Errorf(Invalid, "extra must not be negative")
+	}
+	if t.AttemptNo-1 >= s.MaxFixes(t)+t.ExtraFixes+c.Extra {
+		return s.Tree.allowed(t, Errorf(Illegal, "the %d fix attempts of this place are used up", t.AttemptNo-1).
+			WithReason("cap_reached").WithHint("accept it, cancel it, or reject with more attempts (extra)"))
+	}
+	if err := s.stopReview(t, "decided by a person"); err != nil {
+		return err
+	}
+	s.Decided(t, false, c.Comment)
+	s.SpawnFix(t, Fix{Comment: c.Comment, Findings: c.Findings, Extra: c.Extra})
+	return nil
+}
+
+// AnswerTask gives a person's answer to a task's question.
+type AnswerTask struct {
+	Task TaskID
+	Text string
+}
+
+func (c AnswerTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoAnswer)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(c.Text) == "" {
+		return Errorf(Invalid, "the answer is empty")
+	}
+	return s.answer(t, c.Text)
+}
+
+func (s *Step) answer(t *Task, text string) error {
+	t.Interactions = append(t.Interactions, Interaction{Question: t.Question.Text, Answer: text, At: s.Now})
+	t.Question = nil
+	s.event("question.answered", t, map[string]any{"answer": text})
+	return s.queue(t)
+}
+
+// MessageTask sends a person's words to a task, which then works on.
+type MessageTask struct {
+	Task TaskID
+	Text string
+}
+
+func (c MessageTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoMessage)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(c.Text) == "" {
+		return Errorf(Invalid, "the message is empty")
+	}
+	if t.Waiting(Blocked, OnQuestion) {
+		return s.answer(t, c.Text)
+	}
+	s.event("task.messaged", t, map[string]any{"text": c.Text})
+	t.Book.Message = c.Text
+	t.Interactions = append(t.Interactions, Interaction{Answer: c.Text, At: s.Now})
+	return s.again(t, AgentRun)
+}
+
+// RetryTask runs a task again: from its workspace, or from its base with Fresh.
+type RetryTask struct {
+	Task  TaskID
+	Fresh bool
+}
+
+func (c RetryTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoRetry)
+	if err != nil {
+		return err
+	}
+	if c.Fresh && len(s.Tree.children[t.ID]) > 0 {
+		return Errorf(Illegal, "task %s has children: a fresh start would throw their work away", t.ID).WithReason("has_children").WithHint("retry without --fresh")
+	}
+	s.event("task.retried", t, map[string]any{"fresh": c.Fresh})
+	if c.Fresh {
+		t.Book.Fresh, t.Book.Handle, t.BuiltOn = true, "", nil
+	}
+	if t.State.EndedBadly() && t.Book.Ran && !c.Fresh && len(s.Tree.Unsettled(t.ID)) > 0 {
+		if err := s.move(t, OnBlock); err != nil {
+			return err
+		}
+		t.BlockedOn, t.Reason = OnChildren, ""
+		return nil
+	}
+	return s.again(t, AgentRun)
+}
+
+// SubmitTask takes work that a person did by hand in the task's workspace.
+type SubmitTask struct{ Task TaskID }
+
+func (c SubmitTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoSubmit)
+	if err != nil {
+		return err
+	}
+	s.event("task.submitted", t, nil)
+	return s.again(t, SubmitRun)
+}
+
+// again is new work on a READY or ended task: the review starts over.
+func (s *Step) again(t *Task, kind ExecutionKind) error {
+	if err := s.stopReview(t, "the task works on"); err != nil {
+		return err
+	}
+	if parent := s.Tree.Task(t.ParentTaskID); parent != nil && parent.State == Ready {
+		if err := s.sendBack(parent); err != nil {
+			return err
+		}
+	}
+	if err := s.move(t, OnQueue); err != nil {
+		return err
+	}
+	t.Book.Round++
+	t.Book.Failures, t.Book.Losses, t.Book.Overloads, t.Book.Cascade = 0, 0, 0, ""
+	t.CheckerReport, t.Accepted, t.Reason, t.Hold, t.BlockedOn = "", nil, "", NoHold, NotBlocked
+	t.WakeAt = time.Time{}
+	s.addRun(t, kind)
+	s.event("task.queued", t, nil)
+	return nil
+}
+
+// sendBack returns a READY parent to waiting, since an improvement runs again.
+func (s *Step) sendBack(parent *Task) error {
+	if err := s.stopReview(parent, "an improvement runs again"); err != nil {
+		return err
+	}
+	if err := s.move(parent, OnBlock); err != nil {
+		return err
+	}
+	parent.BlockedOn, parent.Hold, parent.Reason = OnChildren, NoHold, ""
+	s.event("task.blocked", parent, map[string]any{"on": OnChildren})
+	return nil
+}
+
+// CancelTask ends a task; what waits for it and what lives below it is cancelled
+// by the interpreter.
+type CancelTask struct {
+	Task   TaskID
+	Reason string
+}
+
+func (c CancelTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoCancel)
+	if err != nil {
+		return err
+	}
+	t.Book.Cascade = "" // a person's: never revived by itself
+	return s.cancel(t, cmpOr(c.Reason, "cancelled by a person"))
+}
+
+// DropTask gives up a badly ended child position for good.
+type DropTask struct{ Task TaskID }
+
+func (c DropTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoDrop)
+	if err != nil {
+		return err
+	}
+	if t.Waiting(Blocked, OnConflict) {
+		if err := s.cancel(t, "dropped"); err != nil {
+			return err
+		}
+	}
+	t.Dropped = true
+	s.edit(t)
+	s.stateChanged(t)
+	s.event("task.dropped", t, nil)
+	return nil
+}
+
+// PostponeTask takes a child out of its tree: it becomes a PENDING task of its own.
+type PostponeTask struct{ Task TaskID }
+
+func (c PostponeTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoPostpone)
+	if err != nil {
+		return err
+	}
+	if len(t.DependsOn) > 0 {
+		return Errorf(Illegal, "task %s depends on its siblings", t.ID).WithReason("has_dependencies").WithHint("edit its dependencies first")
+	}
+	if t.State != Pending {
+		if err := s.stopRuns(t, AgentRun, SubmitRun); err != nil {
+			return err
+		}
+		if err := s.move(t, OnShelve); err != nil {
+			return err
+		}
+	}
+	s.event("task.postponed", t, map[string]any{"parent": t.ParentTaskID})
+	s.edit(t)
+	s.Tree.remove(t)
+	delete(s.tasks, t.ID)
+	t.TreeID, t.ParentTaskID, t.Kind, t.StoryID = TreeID(t.ID), "", TopLevel, ""
+	t.Book, t.BlockedOn, t.Reason, t.Draft = Book{Executions: t.Book.Executions}, NotBlocked, "", false
+	s.moved = append(s.moved, t)
+	return nil
+}
+
+// RemoveTask deletes a task; a root takes its whole tree along.
+type RemoveTask struct{ Task TaskID }
+
+func (c RemoveTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoRemove)
+	if err != nil {
+		return err
+	}
+	gone := []*Task{t}
+	if t.Position() == s.Tree.Root() {
+		gone = s.Tree.Tasks()
+	}
+	s.event("task.removed", t, map[string]any{"name": t.Name, "tasks": len(gone)})
+	for _, g := range gone {
+		s.effect(Effect{Kind: Reclaim, Task: g.ID})
+		s.edit(g)
+		s.Tree.remove(g)
+		delete(s.tasks, g.ID)
+		s.removed = append(s.removed, g.ID)
+	}
+	return nil
+}
+
+// PatchTask changes what a task is asked to do, while it does not run. Nil fields
+// stay as they are.
+type PatchTask struct {
+	Task               TaskID
+	Name               *string
+	Description        *string
+	Instructions       *string
+	AcceptanceCriteria *[]string
+	Gates              *[]string
+	Tags               *[]string
+	Priority           *Priority
+	Timeout            *Duration
+	MaxBudgetUSD       *float64
+	Retry              *Retry
+	Draft              *bool
+	DependsOn          *[]Position
+}
+
+func (c PatchTask) apply(s *Step) error {
+	t := s.Tree.Task(c.Task)
+	if t == nil {
+		return Errorf(NotFound, "there is no task %s", c.Task)
+	}
+	if err := s.Tree.busy(t); err != nil {
+		return err
+	}
+	if t.State == Running || t.State == Completed {
+		return Errorf(Illegal, "task %s is %s: it cannot be changed", t.ID, t.State).WithReason("wrong_state")
+	}
+	set(&t.Name, c.Name)
+	set(&t.Description, c.Description)
+	set(&t.Agent.Instructions, c.Instructions)
+	set(&t.AcceptanceCriteria, c.AcceptanceCriteria)
+	set(&t.Gates, c.Gates)
+	set(&t.Tags, c.Tags)
+	set(&t.Priority, c.Priority)
+	set(&t.Timeout, c.Timeout)
+	set(&t.Agent.MaxBudgetUSD, c.MaxBudgetUSD)
+	set(&t.Retry, c.Retry)
+	set(&t.Draft, c.Draft)
+	if c.DependsOn != nil {
+		before := t.DependsOn
+		t.DependsOn = *c.DependsOn
+		if err := s.checkDependencies(t); err != nil {
+			return err
+		}
+		s.Tree.linkDependencies(t, before)
+	}
+	if err := t.check(); err != nil {
+		return err
+	}
+	s.edit(t)
+	s.event("task.updated", t, nil)
+	return nil
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

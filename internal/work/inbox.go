@@ -1,0 +1,111 @@
+package work
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ItemKind is why something needs a person.
+type ItemKind string
+
+// The kinds of inbox item.
+const (
+	ItemQuestion ItemKind = "question"
+	ItemReview   ItemKind = "review"   // READY work that waits for a person
+	ItemConflict ItemKind = "conflict" // an integration or landing that a person must settle
+	ItemChild    ItemKind = "child"    // a parent blocked by a badly ended or draft child
+	ItemEnded    ItemKind = "ended"    // a top-level task ended badly
+	ItemBuiltOn  ItemKind = "built_on" // what it is built on ended badly
+	ItemStory    ItemKind = "story"
+)
+
+// Item is one thing that needs a person.
+type Item struct {
+	Kind    ItemKind `json:"kind"`
+	TaskID  TaskID   `json:"task_id,omitempty"`
+	StoryID StoryID  `json:"story_id,omitempty"`
+	Name    string   `json:"name"`
+	Text    string   `json:"text"`
+	Hold    Hold     `json:"hold,omitempty"`
+	Actions []Action `json:"actions,omitempty"`
+}
+
+// Inbox lists all that needs a person in one tree: the one place where that is
+// decided.
+func Inbox(t *Tree) []Item {
+	var out []Item
+	for _, task := range t.tasks {
+		if task.SupersededBy != "" {
+			continue
+		}
+		if item, ok := t.item(task); ok {
+			item.TaskID, item.StoryID, item.Name = task.ID, task.StoryID, task.Name
+			item.Actions = t.Actions(task)
+			out = append(out, item)
+		}
+	}
+	for _, m := range t.merges {
+		if m.Status == MergeConflicted {
+			task := t.tasks[m.TaskID]
+			out = append(out, Item{Kind: ItemConflict, TaskID: m.TaskID, StoryID: task.StoryID, Name: task.Name,
+				Text: fmt.Sprintf("landing on %s conflicts in %s", m.Target, strings.Join(m.Conflicts, ", "))})
+		}
+	}
+	if t.Story != nil {
+		switch t.Story.Status {
+		case Draft, ReviewReady, Shippable, DeployFailed:
+			out = append(out, Item{Kind: ItemStory, StoryID: t.Story.ID, Name: t.Story.Name, Text: "the story is " + string(t.Story.Status)})
+		case InProgress, Validating, NeedsFix, Shipping, Deployed, StoryCancelled:
+		}
+	}
+	slices.SortFunc(out, func(a, b Item) int {
+		return cmp.Or(cmp.Compare(a.TaskID, b.TaskID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
+	})
+	return out
+}
+
+func (t *Tree) item(task *Task) (Item, bool) {
+	switch task.State {
+	case Blocked:
+		return t.blockedItem(task)
+	case Ready:
+		if task.BlockedOn == OnPerson {
+			return Item{Kind: ItemReview, Hold: task.Hold, Text: task.Reason}, true
+		}
+	case Failed, TimedOut, BudgetExceeded, Cancelled:
+		// What a person cancelled needs nobody.
+		own := task.State == Cancelled && task.Book.Cascade == ""
+		if task.Position() == t.Root() && !own {
+			return Item{Kind: ItemEnded, Text: cmpOr(task.Reason, string(task.State))}, true
+		}
+	case Running, Queued:
+		if bad := (&Step{Tree: t}).badDependency(task); bad != nil && task.State == Running {
+			return Item{Kind: ItemBuiltOn, Text: bad.reason}, true
+		}
+	case Pending, Completed:
+	}
+	return Item{}, false
+}
+
+func (t *Tree) blockedItem(task *Task) (Item, bool) {
+	switch task.BlockedOn {
+	case OnQuestion:
+		return Item{Kind: ItemQuestion, Text: task.Question.Text}, true
+	case OnConflict:
+		return Item{Kind: ItemConflict, Text: task.Reason}, true
+	case OnChildren:
+		for _, pos := range t.Unsettled(task.ID) {
+			c := t.Current(pos)
+			if c.State.EndedBadly() {
+				return Item{Kind: ItemChild, Text: fmt.Sprintf("its child %s (%s) ended: %s; retry or drop it, or cancel this task", c.ID, c.Name, cmpOr(c.Reason, string(c.State)))}, true
+			}
+			if c.State == Pending && c.Draft {
+				return Item{Kind: ItemChild, Text: fmt.Sprintf("its child %s (%s) is a draft", c.ID, c.Name)}, true
+			}
+		}
+	default:
+	}
+	return Item{}, false
+}

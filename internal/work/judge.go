@@ -1,0 +1,273 @@
+package work
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Accept records who accepted the task's work and starts what completes it: the
+// integration into the parent's branch for a subtask, nothing more for others.
+func (s *Step) Accept(t *Task) error {
+	t.Accepted = &Acceptance{By: s.Actor, Commit: t.Book.Head, At: s.Now}
+	t.Hold, t.Reason = NoHold, ""
+	s.edit(t)
+	if t.Kind != Subtask || t.ParentTaskID == "" || t.Book.Head == "" {
+		return s.complete(t)
+	}
+	t.BlockedOn = OnIntegration
+	s.effect(Effect{Kind: Integrate, Task: t.ID, Into: t.ParentTaskID, Commit: t.Book.Head})
+	return nil
+}
+
+// complete is the end of an accepted and integrated task.
+func (s *Step) complete(t *Task) error {
+	if err := s.move(t, OnComplete); err != nil {
+		return err
+	}
+	t.BlockedOn, t.Hold, t.Reason = NotBlocked, NoHold, ""
+	s.event("task.completed", t, map[string]any{"commit": t.Book.Head})
+	s.effect(Effect{Kind: Reclaim, Task: t.ID})
+	return nil
+}
+
+// WaitForPerson holds a READY task until a person decides; true when that is new.
+func (s *Step) WaitForPerson(t *Task, hold Hold, reason string) bool {
+	if t.Hold == hold && t.BlockedOn == OnPerson {
+		return false
+	}
+	t.Hold, t.BlockedOn, t.Reason = hold, OnPerson, reason
+	s.edit(t)
+	return true
+}
+
+// Report shows a checker's objections on the task; it decides nothing.
+func (s *Step) Report(t *Task, report string) {
+	if t.CheckerReport != report {
+		t.CheckerReport = report
+		s.edit(t)
+	}
+}
+
+// Decided records the decision of a review, once.
+func (s *Step) Decided(t *Task, approved bool, reason string) {
+	kind := "decision.rejected"
+	if approved {
+		kind = "decision.approved"
+	}
+	body := map[string]any{"commit": t.Book.Head}
+	if reason != "" {
+		body["reason"] = reason
+	}
+	s.event(kind, t, body)
+}
+
+// AwaitReview says that gates or judges are at work.
+func (s *Step) AwaitReview(t *Task, on BlockedOn) {
+	if t.BlockedOn != on {
+		t.BlockedOn, t.Hold, t.Reason = on, NoHold, ""
+		s.edit(t)
+	}
+}
+
+// StartGates queues a run of the task's gates on its present head.
+func (s *Step) StartGates(t *Task) {
+	x := s.addRun(t, GateRun)
+	x.Commit, x.Round = t.Book.Head, t.Book.Round
+	if t.BlockedOn != OnGates {
+		t.BlockedOn, t.Hold, t.Reason = OnGates, NoHold, ""
+		s.event("gates.started", t, map[string]any{"commit": x.Commit})
+	}
+	s.effect(Effect{Kind: StartExecution, Task: t.ID, Execution: x.ID, Priority: t.Priority})
+}
+
+// gatesEnded records what the gates said.
+func (s *Step) gatesEnded(t *Task, x *Execution) error {
+	s.edit(t)
+	if x.Stopping != "" {
+		return nil
+	}
+	if x.Outcome != Success {
+		t.Book.GateFaults++ // they could not be run: the interpreter tries again, or asks
+		return nil
+	}
+	kind := "gates.passed"
+	if !GatesPassed(x.Gates) {
+		kind = "gates.failed"
+	}
+	s.event(kind, t, map[string]any{"commit": x.Commit})
+	return nil
+}
+
+// GatesPassed is true when every command passed.
+func GatesPassed(gates []GateResult) bool {
+	return !slices.ContainsFunc(gates, func(g GateResult) bool { return !g.Passed() })
+}
+
+// SpawnJudge adds the judging task number n of a role for the task's present
+// head. Its id is derived, so that it cannot be spawned twice.
+func (s *Step) SpawnJudge(t *Task, role Role, n int, name string, spec AgentSpec, timeout Duration) {
+	spec.Role = role
+	j := &Task{
+		ID:   TaskID(s.derive("judge", string(t.ID), n, t.Book.Head, string(role))),
+		Kind: TopLevel, Name: name, ProjectID: t.ProjectID, StoryID: t.StoryID, RepositoryURL: t.RepositoryURL,
+		Agent: spec, Timeout: timeout, Retry: Retry{MaxAttempts: 1, Backoff: Exponential}, Priority: t.Priority,
+		AcceptanceCriteria: t.AcceptanceCriteria, Review: "none", Origin: FromSystem,
+		Judges: &Judged{TaskID: t.ID, Commit: t.Book.Head}, State: Queued,
+		Book: Book{Base: t.Book.Head, Head: t.Book.Head, Number: n, ForRound: t.Book.Round},
+	}
+	if role == Checker {
+		j.CheckerForTaskID = t.ID
+	}
+	s.add(j)
+	s.addRun(j, AgentRun)
+	s.event("judge.spawned", j, map[string]any{"judges": t.ID, "commit": t.Book.Head, "role": role, "number": n})
+}
+
+// judged ends a judging task with what it said, nil for nothing usable.
+func (s *Step) judged(t *Task, v *Verdict) error {
+	t.Verdict = v
+	if v != nil {
+		s.event("verdict.reported", t, map[string]any{"judges": t.Judges.TaskID, "role": t.Agent.Role, "approved": v.Approved})
+	}
+	return s.afterRun(t)
+}
+
+// commandVerdict reads a command judge: exit 0 approves, another exit code
+// rejects, a signal or timeout is a failed run. A report that disagrees with
+// the exit code is a contradiction, that is no verdict.
+func commandVerdict(t *Task, x *Execution, c End) (*Verdict, bool) {
+	if t.Judges == nil || x.Spec.Type != "command" || c.ExitCode == nil || c.Signalled {
+		return nil, false
+	}
+	if c.Outcome != Success && c.Outcome != FailedRun {
+		return nil, false
+	}
+	approved := *c.ExitCode == 0
+	if x.Reported != nil {
+		if x.Reported.Approved != approved {
+			return nil, true
+		}
+		if len(x.Reported.Criteria) > 0 || len(t.AcceptanceCriteria) == 0 {
+			return x.Reported, true
+		}
+	}
+	argv := strings.Join(x.Spec.Command, " ")
+	v := &Verdict{Approved: approved, Reasoning: c.Tail, Evidence: []Evidence{{Command: argv, ExitCode: *c.ExitCode, Output: c.Tail}}}
+	if x.Reported != nil {
+		v.Reasoning, v.Findings = x.Reported.Reasoning, x.Reported.Findings
+	}
+	for _, criterion := range t.AcceptanceCriteria {
+		v.Criteria = append(v.Criteria, Criterion{criterion, approved, argv + ": exit " + strconv.Itoa(*c.ExitCode)})
+	}
+	return v, true
+}
+
+// Fix is what a fix attempt is told.
+type Fix struct {
+	Comment   string
+	Findings  Findings
+	Extra     int      // fix attempts a person adds to the cap
+	MergeIn   string   // commit to merge in first (after a conflict)
+	Conflicts []string // files of that conflict
+}
+
+// SpawnFix answers a rejection: a new task at the same place carries the
+// reasons; the rejected attempt keeps its state and steps aside.
+func (s *Step) SpawnFix(t *Task, f Fix) {
+	n := t.AttemptNo + 1
+	fix := &Task{
+		ID:           TaskID(s.derive("fix", string(t.Position()), n)),
+		ParentTaskID: t.ParentTaskID, Kind: t.Kind, Name: t.Name, Description: t.Description,
+		ProjectID: t.ProjectID, StoryID: t.StoryID, RepositoryURL: t.RepositoryURL, BranchName: t.BranchName,
+		Agent: t.Agent, Timeout: t.Timeout, Retry: t.Retry, Priority: t.Priority, Tags: t.Tags, DependsOn: t.DependsOn,
+		AcceptanceCriteria: t.AcceptanceCriteria, Gates: t.Gates, Review: t.Review, CommitType: t.CommitType,
+		Origin: FromSystem, CreatedBy: t.CreatedBy, AttemptOf: t.Position(), AttemptNo: n, BuiltOn: t.BuiltOn,
+		ExtraFixes: t.ExtraFixes + f.Extra, RejectionComment: f.Comment, RejectionFindings: f.Findings,
+		Interactions: t.Interactions, State: Queued,
+		Book: Book{Base: t.Book.Head, Head: t.Book.Head, MergeIn: f.MergeIn, Conflicts: f.Conflicts},
+	}
+	t.SupersededBy, t.BlockedOn, t.Hold, t.Reason = fix.ID, NotBlocked, NoHold, ""
+	s.edit(t)
+	s.stateChanged(t)
+	s.add(fix)
+	s.addRun(fix, AgentRun)
+	s.event("fix.spawned", fix, map[string]any{"rejected": t.ID, "attempt": n})
+}
+
+// SetStory moves a story's status, which only its root's state decides.
+func (s *Step) SetStory(status StoryStatus) {
+	s.Tree.Story.Status, s.Tree.Story.UpdatedAt = status, s.Now
+	s.story = true
+	s.event("story."+strings.ToLower(string(status)), s.Tree.Current(s.Tree.Root()), nil)
+}
+
+// Integrated reports that a commit (of Task) is contained in the branch of Into.
+type Integrated struct {
+	Task   TaskID
+	Into   TaskID
+	Commit string
+	Head   string // the branch's head now
+	Result *Result
+}
+
+func (c Integrated) apply(s *Step) error {
+	t, parent := s.Tree.Task(c.Task), s.Tree.Task(c.Into)
+	if t == nil || parent == nil || !t.Waiting(Ready, OnIntegration) || t.Accepted.Commit != c.Commit {
+		return Errorf(Conflict, "task %s does not wait for an integration", c.Task).WithReason("stale")
+	}
+	parent.Book.Head, parent.Result = c.Head, c.Result
+	if parent.Book.Base == "" && c.Result != nil {
+		parent.Book.Base = c.Result.Base
+	}
+	s.edit(parent)
+	s.event("task.integrated", t, map[string]any{"into": c.Into, "head": c.Head})
+	return s.complete(t)
+}
+
+// IntegrateConflict reports that a commit conflicts with the branch of Into: a
+// rejection under every policy, whose fix starts with that merge.
+type IntegrateConflict struct {
+	Task   TaskID
+	Into   TaskID
+	Commit string
+	Head   string // the branch's head it conflicts with
+	Files  []string
+}
+
+func (c IntegrateConflict) apply(s *Step) error {
+	t := s.Tree.Task(c.Task)
+	if t == nil || !t.Waiting(Ready, OnIntegration) || t.Accepted.Commit != c.Commit {
+		return Errorf(Conflict, "task %s does not wait for an integration", c.Task).WithReason("stale")
+	}
+	s.event("integrate.conflict", t, map[string]any{"into": c.Into, "files": c.Files})
+	t.Accepted = nil
+	if t.AttemptNo-1 >= conflictCap+t.ExtraFixes {
+		if err := s.move(t, OnBlock); err != nil {
+			return err
+		}
+		t.BlockedOn = OnConflict
+		t.Reason = fmt.Sprintf("its work conflicts with its parent's in %s; resolve it in the workspace and submit, drop it, or cancel", strings.Join(c.Files, ", "))
+		return nil
+	}
+	s.SpawnFix(t, Fix{
+		Comment: "The accepted work conflicts with what was integrated meanwhile. Resolve the conflict in: " + strings.Join(c.Files, ", "),
+		MergeIn: c.Head, Conflicts: c.Files,
+	})
+	return nil
+}
+
+const conflictCap = 3
+
+// Wake asks a tree to look at what is due by now.
+type Wake struct{}
+
+func (Wake) apply(s *Step) error {
+	for _, t := range s.Tree.tasks {
+		if t.State == Queued && !t.WakeAt.IsZero() && !t.WakeAt.After(s.Now) {
+			s.Touch(t.ID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package work
+
+// StartMerge lands a COMPLETED task, and its completed improvements, on a
+// target branch of the project's repository.
+type StartMerge struct {
+	Task   TaskID
+	Target string // empty: the project's default branch
+}
+
+func (c StartMerge) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoMerge)
+	if err != nil {
+		return err
+	}
+	if c.Target != "" && !ValidBranch(c.Target) {
+		return Errorf(Invalid, "%q is not a branch name", c.Target)
+	}
+	s.startMerge(t, c.Target, false)
+	return nil
+}
+
+func (s *Step) startMerge(t *Task, target string, accepting bool) *Merge {
+	t.Book.Merges++
+	m := &Merge{
+		ID: MergeID(s.derive("merge", string(t.ID), t.Book.Merges)), TaskID: t.ID, TreeID: s.Tree.ID,
+		Target: cmpOr(target, s.Tree.Project.Branch), Status: MergeRunning, CreatedAt: s.Now, UpdatedAt: s.Now,
+		Accepting: accepting, By: s.Actor, Queue: s.Tree.landing(t),
+	}
+	s.Tree.merges[m.ID] = m
+	s.merges[m.ID] = true
+	s.edit(t)
+	s.event("merge.started", t, map[string]any{"merge": m.ID, "target": m.Target})
+	s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})
+	return m
+}
+
+// landing is what a tree merge takes, in order: the task's own branch, then the
+// completed improvements of every attempt of its place; what is landed already
+// is left out.
+func (t *Tree) landing(task *Task) []MergePart {
+	var out []MergePart
+	if task.Landed == nil && task.Book.Head != "" {
+		out = append(out, MergePart{task.ID, task.Book.Head})
+	}
+	return append(out, t.unlanded(task)...)
+}
+
+func (t *Tree) unlanded(task *Task) []MergePart {
+	var out []MergePart
+	for _, attempt := range t.Chain(task.Position()) {
+		for _, pos := range t.Children(attempt.ID) {
+			c := t.Current(pos)
+			if c.Kind == Improvement && c.State == Completed && c.Landed == nil && c.Book.Head != "" {
+				out = append(out, MergePart{c.ID, c.Book.Head})
+			}
+		}
+	}
+	return out
+}
+
+// openMerge is the merge a report or request speaks about, while it is open.
+func (s *Step) openMerge(id MergeID) (*Merge, *Task, error) {
+	m := s.Tree.Merge(id)
+	if m == nil || !m.Status.Open() {
+		return nil, nil, Errorf(Conflict, "merge %s is over", id).WithReason("stale")
+	}
+	return m, s.Tree.Task(m.TaskID), nil
+}
+
+func (s *Step) closeMerge(m *Merge, status MergeStatus) {
+	m.Status, m.UpdatedAt, m.Current = status, s.Now, ""
+	s.merges[m.ID] = true
+}
+
+// Landed reports that a merge is on its target, in reference and checkout; an
+// empty Commit says that there was nothing to land.
+type Landed struct {
+	Merge  MergeID
+	Commit string
+}
+
+func (c Landed) apply(s *Step) error {
+	m, t, err := s.openMerge(c.Merge)
+	if err != nil {
+		return err
+	}
+	m.Commit, m.Conflicts = c.Commit, nil
+	status := MergeLanded
+	if c.Commit == "" {
+		status = MergeNothing
+	}
+	s.closeMerge(m, status)
+	for _, part := range m.Queue {
+		if landed := s.Tree.Task(part.TaskID); landed != nil && c.Commit != "" {
+			landed.Landed = &Landing{Branch: m.Target, Commit: c.Commit, At: s.Now}
+			s.edit(landed)
+		}
+	}
+	s.event("merge."+string(status), t, map[string]any{"merge": m.ID, "target": m.Target, "commit": c.Commit})
+	s.edit(t)
+	if m.Accepting {
+		if t.State == Blocked { // the conflict was resolved
+			if err := s.move(t, OnFinish); err != nil {
+				return err
+			}
+		}
+		return s.complete(t)
+	}
+	return nil
+}
+
+// LandConflict pauses a merge: nothing the user can see has changed.
+type LandConflict struct {
+	Merge   MergeID
+	Current TaskID
+	Files   []string
+}
+
+func (c LandConflict) apply(s *Step) error {
+	m, t, err := s.openMerge(c.Merge)
+	if err != nil {
+		return err
+	}
+	m.Status, m.Current, m.Conflicts, m.UpdatedAt = MergeConflicted, c.Current, c.Files, s.Now
+	s.merges[m.ID] = true
+	s.event("merge.conflicted", t, map[string]any{"merge": m.ID, "files": c.Files})
+	if m.Accepting && t.State == Ready {
+		if err := s.move(t, OnBlock); err != nil {
+			return err
+		}
+		t.BlockedOn, t.Reason = OnConflict, "landing conflicts; resolve and continue the merge, or abort it"
+	}
+	s.edit(t)
+	return nil
+}
+
+// LandRefused ends a merge that could not begin, by a named reason; the target
+// is as it was, and nothing lands by itself afterwards.
+type LandRefused struct {
+	Merge                 MergeID
+	Reason, Message, Hint string
+}
+
+func (c LandRefused) apply(s *Step) error {
+	m, t, err := s.openMerge(c.Merge)
+	if err != nil {
+		return err
+	}
+	m.Reason, m.Message, m.Hint = c.Reason, c.Message, c.Hint
+	s.closeMerge(m, MergeRefused)
+	s.event("merge.refused", t, map[string]any{"merge": m.ID, "reason": c.Reason, "message": c.Message})
+	return s.unland(m, t, c.Message)
+}
+
+// unland returns a task whose accepting landing did not happen to a person.
+func (s *Step) unland(m *Merge, t *Task, why string) error {
+	s.edit(t)
+	if !m.Accepting {
+		return nil
+	}
+	if t.State == Blocked {
+		if err := s.move(t, OnFinish); err != nil {
+			return err
+		}
+	}
+	t.Accepted, t.Hold, t.BlockedOn, t.Reason = nil, HoldLanding, OnPerson, why
+	return nil
+}
+
+// ContinueMerge goes on with a conflicted merge after it was resolved.
+type ContinueMerge struct{ Merge MergeID }
+
+func (c ContinueMerge) apply(s *Step) error {
+	m, t, err := s.openMerge(c.Merge)
+	if err != nil {
+		return mergeOver(c.Merge)
+	}
+	if m.Status != MergeConflicted {
+		return Errorf(Illegal, "merge %s is %s: there is nothing to continue", m.ID, m.Status).WithReason("merge_running")
+	}
+	m.Status, m.UpdatedAt = MergeRunning, s.Now
+	s.merges[m.ID] = true
+	s.event("merge.continued", t, map[string]any{"merge": m.ID})
+	s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})
+	return nil
+}
+
+// AbortMerge ends a conflicted merge with nothing changed.
+type AbortMerge struct{ Merge MergeID }
+
+func (c AbortMerge) apply(s *Step) error {
+	m, t, err := s.openMerge(c.Merge)
+	if err != nil {
+		return mergeOver(c.Merge)
+	}
+	if m.Status != MergeConflicted {
+		return Errorf(Illegal, "merge %s is %s: it cannot be aborted", m.ID, m.Status).WithReason("merge_running").WithHint("wait for it to end")
+	}
+	s.closeMerge(m, MergeAborted)
+	s.event("merge.aborted", t, map[string]any{"merge": m.ID})
+	return s.unland(m, t, "the landing was aborted")
+}
+
+func mergeOver(id MergeID) error {
+	return Errorf(Illegal, "merge %s is over", id).WithReason("merge_over").WithHint("see `merge status`; start a new one if needed")
+}

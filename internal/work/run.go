@@ -1,0 +1,426 @@
+package work
+
+import (
+	"fmt"
+	"time"
+)
+
+// Command is one request to change a tree: from a person, an agent or the
+// engine. Decide applies it.
+type Command interface{ apply(*Step) error }
+
+// Decide applies a command to the step's tree, or refuses it with an *Error.
+// After an error the step and its tree must be thrown away if Dirty.
+func Decide(s *Step, c Command) error { return c.apply(s) }
+
+// Settle is the command that asks nothing: only the interpreter looks again.
+type Settle struct{}
+
+func (Settle) apply(s *Step) error {
+	s.TouchAll()
+	return nil
+}
+
+// Begin takes a queued execution for a node, once: the compare-and-set of the
+// tree's version makes sure that two nodes cannot both succeed.
+type Begin struct {
+	Execution ExecutionID
+	Node      string
+	JobID     int64
+	Lease     time.Time
+	TokenHash string
+	Spec      AgentSpec // resolved: what will really run
+	Isolation string
+}
+
+func (c Begin) apply(s *Step) error {
+	x := s.Tree.Execution(c.Execution)
+	if x == nil || x.State != ExecutionQueued {
+		return Errorf(Conflict, "execution %s is not waiting any more", c.Execution).WithReason("stale")
+	}
+	t := s.Tree.Task(x.TaskID)
+	for _, other := range s.Tree.Runs(t.ID, x.Kind) {
+		if other.State == ExecutionRunning {
+			return Errorf(Conflict, "execution %s of task %s has not ended yet", other.ID, t.ID).WithReason("still_running")
+		}
+	}
+	if x.Kind != GateRun {
+		if !t.Waiting(Queued, OnSlot) || t.Book.Current != x.ID {
+			return Errorf(Conflict, "task %s does not wait for a slot (%s, %s)", t.ID, t.State, t.BlockedOn).WithReason("stale")
+		}
+		if err := s.move(t, OnBegin); err != nil {
+			return err
+		}
+		t.BlockedOn, t.Book.Began = NotBlocked, true
+		s.recordBuiltOn(t)
+	}
+	if err := s.moveRun(x, ExecutionBegin); err != nil {
+		return err
+	}
+	x.Fence++
+	x.Node, x.JobID, x.LeaseUntil, x.TokenHash = c.Node, c.JobID, c.Lease, c.TokenHash
+	x.Spec, x.Agent, x.Model, x.Isolation, x.StartedAt = c.Spec, c.Spec.Type, c.Spec.Model, c.Isolation, s.Now
+	if x.Kind != GateRun {
+		s.event("execution.started", t, map[string]any{"execution": x.ID, "number": x.Number, "agent": x.Agent})
+	}
+	return nil
+}
+
+// recordBuiltOn fixes which commits of which other trees the task starts from.
+func (s *Step) recordBuiltOn(t *Task) {
+	if t.ParentTaskID != "" || t.AttemptOf != "" || t.BuiltOn != nil {
+		return
+	}
+	for _, d := range t.DependsOn {
+		if o := s.Tree.Outer[d]; o.Head != "" {
+			t.BuiltOn = append(t.BuiltOn, BuiltOn{TaskID: o.Current, Commit: o.Head})
+		}
+	}
+}
+
+// End reports how an execution ended. Fence must be the one Begin gave: a
+// report from a former life is refused.
+type End struct {
+	Execution ExecutionID
+	Fence     int64
+	Outcome   Outcome
+	Error     string
+	ExitCode  *int
+	Signalled bool // ended by a signal: an exit code then says nothing
+	Tail      string
+	Usage     Usage
+	CostUSD   float64
+	Estimated bool
+	Handle    string
+	ResumeAt  time.Time // of Limited: when the limit resets, zero if unknown
+	LogBytes  int64
+	Base      string
+	Head      string
+	Result    *Result // nil when nothing could be collected
+	Gates     []GateResult
+	Blockers  []string
+	Conflicts []string // collecting met a conflict with the branch's head
+}
+
+func (c End) apply(s *Step) error {
+	x, t, err := s.running(c.Execution, c.Fence)
+	if err != nil {
+		return err
+	}
+	if err := s.moveRun(x, ExecutionEnd); err != nil {
+		return err
+	}
+	x.Outcome, x.EndedAt = c.Outcome, s.Now
+	if x.Stopping != "" {
+		x.Outcome = x.Stopping
+	}
+	x.Error, x.ExitCode, x.Usage, x.CostUSD, x.CostEstimated = c.Error, c.ExitCode, c.Usage, c.CostUSD, c.Estimated
+	x.SessionHandle, x.LogBytes, x.Base, x.Head, x.Gates, x.TokenHash = c.Handle, c.LogBytes, c.Base, c.Head, c.Gates, ""
+	s.effect(Effect{Kind: FinishJob, Task: t.ID, Execution: x.ID, Job: x.JobID})
+	if x.Kind == GateRun {
+		return s.gatesEnded(t, x)
+	}
+	s.event("execution.ended", t, map[string]any{"execution": x.ID, "outcome": x.Outcome})
+	s.keepWork(t, c)
+	if t.State != Running || t.Book.Current != x.ID {
+		return s.startWaiting(t) // cancelled or retried meanwhile
+	}
+	t.Book.Losses = 0
+	if c.Handle != "" {
+		t.Book.Handle = c.Handle
+	}
+	t.Blockers = append(t.Blockers, c.Blockers...)
+	return s.follow(t, x, c)
+}
+
+// running is the execution a report speaks about, if it may still speak.
+func (s *Step) running(id ExecutionID, fence int64) (*Execution, *Task, error) {
+	x := s.Tree.Execution(id)
+	if x == nil || x.State != ExecutionRunning || x.Fence != fence {
+		return nil, nil, Errorf(Conflict, "execution %s is over, or another run of it has begun", id).WithReason("stale")
+	}
+	return x, s.Tree.Task(x.TaskID), nil
+}
+
+// keepWork records what a run left behind, however it ended.
+func (s *Step) keepWork(t *Task, c End) {
+	if c.Base != "" && t.Book.Base == "" {
+		t.Book.Base = c.Base
+	}
+	if c.Head != "" {
+		t.Book.Head = c.Head
+	}
+	if c.Result != nil {
+		t.Result = c.Result
+	}
+	s.edit(t)
+}
+
+// startWaiting starts the next execution of a task whose former run has ended
+// only now: two runs of one task never overlap.
+func (s *Step) startWaiting(t *Task) error {
+	if t.Waiting(Queued, OnSlot) {
+		s.effect(Effect{Kind: StartExecution, Task: t.ID, Execution: t.Book.Current, Priority: t.Priority})
+	}
+	return nil
+}
+
+// follow turns an execution's outcome into what becomes of the task.
+func (s *Step) follow(t *Task, x *Execution, c End) error {
+	if verdict, decided := commandVerdict(t, x, c); decided {
+		return s.judged(t, verdict)
+	}
+	switch c.Outcome {
+	case Success:
+		if len(c.Conflicts) > 0 {
+			return s.failedRun(t, fmt.Sprintf("its work conflicts with the branch's head in %d files", len(c.Conflicts)), OnFail)
+		}
+		t.Book.Failures, t.Book.Overloads, t.Book.MergeIn, t.Book.Conflicts, t.Book.Message = 0, 0, "", nil, ""
+		if t.Judges != nil {
+			return s.judged(t, x.Reported)
+		}
+		return s.afterRun(t)
+	case Asked:
+		return s.asked(t, x)
+	case FailedRun:
+		return s.failedRun(t, cmpOr(c.Error, "the agent failed"), OnFail)
+	case TimedOutRun, Silent:
+		return s.failedRun(t, cmpOr(c.Error, "the agent ran too long"), OnTimeout)
+	case BudgetRun:
+		return s.ended(t, OnExceed, cmpOr(c.Error, "the budget is spent"))
+	case Overloaded:
+		t.Book.Overloads++
+		return s.waitUntil(t, OnRetry, s.Now.Add(backoff(Exponential, t.Book.Overloads, string(x.ID))), cmpOr(c.Error, "the provider is overloaded"))
+	case Limited:
+		at := c.ResumeAt
+		if at.IsZero() {
+			at = s.Now.Add(limitRetry)
+		}
+		return s.waitUntil(t, OnLimit, at, cmpOr(c.Error, "the account's usage limit is reached"))
+	case CancelledRun: // the server is stopping: as if lost, and not counted
+		return s.requeue(t, "interrupted")
+	}
+	return Errorf(Internal, "outcome %q is unknown", c.Outcome)
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// asked parks the task until a person answers.
+func (s *Step) asked(t *Task, x *Execution) error {
+	if x.Asked == nil {
+		return s.failedRun(t, "the agent ended with a question but asked none", OnFail)
+	}
+	t.Question = x.Asked
+	if err := s.move(t, OnBlock); err != nil {
+		return err
+	}
+	t.BlockedOn, t.Reason = OnQuestion, x.Asked.Text
+	s.event("question.asked", t, map[string]any{"question": x.Asked.Text})
+	return nil
+}
+
+// failedRun counts a failed execution and repeats it while the task allows.
+func (s *Step) failedRun(t *Task, reason string, trigger Trigger) error {
+	t.Book.Failures++
+	if t.Book.Failures < max(t.Retry.MaxAttempts, 1) {
+		return s.waitUntil(t, OnRetry, s.Now.Add(backoff(t.Retry.Backoff, t.Book.Failures, string(t.Book.Current))), reason)
+	}
+	return s.ended(t, trigger, reason)
+}
+
+// ended ends the task badly; its reason is what a person can act on.
+func (s *Step) ended(t *Task, trigger Trigger, reason string) error {
+	if err := s.move(t, trigger); err != nil {
+		return err
+	}
+	t.BlockedOn, t.Reason, t.WakeAt = NotBlocked, reason, time.Time{}
+	s.event(endEvent(t.State), t, map[string]any{"reason": reason})
+	return nil
+}
+
+func endEvent(state State) string {
+	switch state {
+	case TimedOut:
+		return "task.timed_out"
+	case BudgetExceeded:
+		return "task.budget_exceeded"
+	case Cancelled:
+		return "task.cancelled"
+	case Pending, Queued, Running, Blocked, Ready, Completed, Failed:
+	}
+	return "task.failed"
+}
+
+// waitUntil queues another execution for a later instant.
+func (s *Step) waitUntil(t *Task, on BlockedOn, at time.Time, reason string) error {
+	if err := s.requeue(t, reason); err != nil {
+		return err
+	}
+	t.BlockedOn, t.WakeAt = on, at.UTC().Truncate(time.Microsecond)
+	return nil
+}
+
+// requeue gives a running task a new execution.
+func (s *Step) requeue(t *Task, reason string) error {
+	if err := s.move(t, OnRequeue); err != nil {
+		return err
+	}
+	t.Reason = reason
+	s.addRun(t, AgentRun)
+	return nil
+}
+
+const (
+	backoffFirst = 5 * time.Second
+	backoffMost  = 5 * time.Minute
+	limitRetry   = 15 * time.Minute // when a limit does not say until when
+	maxLosses    = 5                // lost executions in a row before a person is asked
+)
+
+// backoff is the wait before repeat n (1 for the first), with a jitter of up to
+// a quarter that is derived from the execution, so that decisions replay.
+func backoff(kind Backoff, n int, seed string) time.Duration {
+	d := backoffFirst * time.Duration(n)
+	if kind != Linear {
+		d = backoffFirst << min(n-1, 10)
+	}
+	d = min(d, backoffMost)
+	var hash uint32 = 2166136261 // FNV-1a
+	for i := range len(seed) {
+		hash = (hash ^ uint32(seed[i])) * 16777619
+	}
+	return d + time.Duration(float64(d)/4*float64(hash%1024)/1024)
+}
+
+// Lose reports that an execution's node is gone and its processes are ended for
+// certain. It is not counted as an attempt.
+type Lose struct {
+	Execution ExecutionID
+	Fence     int64
+}
+
+func (c Lose) apply(s *Step) error {
+	x, t, err := s.running(c.Execution, c.Fence)
+	if err != nil {
+		return err
+	}
+	if err := s.moveRun(x, ExecutionLose); err != nil {
+		return err
+	}
+	x.EndedAt, x.TokenHash = s.Now, ""
+	s.event("execution.lost", t, map[string]any{"execution": x.ID})
+	s.effect(Effect{Kind: StopExecution, Task: t.ID, Execution: x.ID, Job: x.JobID})
+	if x.Kind == GateRun {
+		s.edit(t) // the interpreter starts another
+		if t.Book.Losses++; t.Book.Losses >= maxLosses {
+			t.Book.Losses, t.Book.GateFaults = 0, maxLosses
+		}
+		return nil
+	}
+	if t.State != Running || t.Book.Current != x.ID {
+		return s.startWaiting(t)
+	}
+	t.Book.Losses++
+	if t.Book.Losses >= maxLosses {
+		return s.ended(t, OnFail, fmt.Sprintf("%d executions in a row were lost with the server; see its log, then retry", t.Book.Losses))
+	}
+	return s.requeue(t, "the execution was lost with its server")
+}
+
+// Ask records a question during a run; the run then ends with outcome question.
+type Ask struct {
+	Execution ExecutionID
+	Question  Question
+}
+
+func (c Ask) apply(s *Step) error {
+	x := s.Tree.Execution(c.Execution)
+	if x == nil || x.State != ExecutionRunning || x.Stopping != "" {
+		return Errorf(Conflict, "execution %s is over", c.Execution).WithReason("stale")
+	}
+	if x.Asked != nil {
+		return Errorf(Illegal, "this run has asked already").WithReason("already_asked")
+	}
+	q := c.Question
+	q.AskedAt = s.Now
+	x.Asked = &q
+	s.runs[x.ID] = true
+	return nil
+}
+
+// Report records what a running agent says about its own task. A verdict is
+// taken only from a judging run, for the commit it was asked about.
+type Report struct {
+	Execution ExecutionID
+	Summary   string
+	Blocker   string
+	Verdict   *Verdict
+}
+
+func (c Report) apply(s *Step) error {
+	x := s.Tree.Execution(c.Execution)
+	if x == nil || x.State != ExecutionRunning || x.Kind != AgentRun {
+		return Errorf(Conflict, "execution %s is over", c.Execution).WithReason("stale")
+	}
+	t := s.Tree.Task(x.TaskID)
+	if c.Verdict != nil {
+		if t.Judges == nil {
+			return Errorf(Forbidden, "only a judging role may report a verdict").WithReason("not_a_judge")
+		}
+		if x.Reported != nil {
+			return Errorf(Illegal, "this run has reported its verdict already").WithReason("already_reported")
+		}
+		x.Reported = c.Verdict
+		s.runs[x.ID] = true
+	}
+	if c.Summary != "" {
+		t.Summary = c.Summary
+	}
+	if c.Blocker != "" {
+		t.Blockers = append(t.Blockers, c.Blocker)
+	}
+	s.edit(t)
+	return nil
+}
+
+// addRun queues an execution of a kind for a task.
+func (s *Step) addRun(t *Task, kind ExecutionKind) *Execution {
+	t.Book.Executions++
+	x := &Execution{
+		ID:     ExecutionID(s.derive("execution", string(t.ID), t.Book.Executions)),
+		TaskID: t.ID, TreeID: s.Tree.ID, Kind: kind, Number: t.Book.Executions, State: ExecutionQueued, CreatedAt: s.Now,
+	}
+	s.Tree.insertExecution(x)
+	s.runs[x.ID] = true
+	if kind != GateRun {
+		t.Book.Current = x.ID
+	}
+	s.edit(t)
+	return x
+}
+
+// stopRuns ends what runs or waits for a task: waiting executions at once,
+// running ones when their processes are gone.
+func (s *Step) stopRuns(t *Task, kinds ...ExecutionKind) error {
+	for _, kind := range kinds {
+		for _, x := range s.Tree.Runs(t.ID, kind) {
+			switch {
+			case x.State == ExecutionQueued:
+				if err := s.moveRun(x, ExecutionEnd); err != nil {
+					return err
+				}
+				x.Outcome, x.EndedAt = CancelledRun, s.Now
+			case x.State == ExecutionRunning && x.Stopping == "":
+				x.Stopping = CancelledRun
+				s.runs[x.ID] = true
+				s.effect(Effect{Kind: StopExecution, Task: t.ID, Execution: x.ID, Job: x.JobID})
+			}
+		}
+	}
+	return nil
+}

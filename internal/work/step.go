@@ -1,0 +1,257 @@
+package work
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The tables are built once and never change.
+var (
+	taskMachine      = TaskMachine()
+	executionMachine = ExecutionMachine()
+	storyMachine     = StoryMachine()
+)
+
+// Step is one decision in the making: a tree, the instant, and what has been
+// changed so far. Commands and the review interpreter change the tree through
+// its verbs alone.
+type Step struct {
+	Tree  *Tree
+	Now   time.Time
+	IDs   IDs
+	Actor Actor
+	// MaxFixes is the policy's cap of fix attempts for a task (package review).
+	MaxFixes func(*Task) int
+
+	tasks   map[TaskID]bool
+	removed []TaskID
+	moved   []*Task // rows that left for a tree of their own
+	runs    map[ExecutionID]bool
+	merges  map[MergeID]bool
+	story   bool
+	events  []Event
+	effects []Effect
+	edges   *int64
+	touched []TaskID
+	queued  map[TaskID]bool
+}
+
+// NewStep begins a decision.
+func NewStep(tree *Tree, now time.Time, ids IDs, actor Actor) *Step {
+	return &Step{
+		Tree: tree, Now: now.UTC().Truncate(time.Microsecond), IDs: ids, Actor: actor,
+		tasks: map[TaskID]bool{}, runs: map[ExecutionID]bool{}, merges: map[MergeID]bool{}, queued: map[TaskID]bool{},
+	}
+}
+
+// Dirty is true once the tree has been changed.
+func (s *Step) Dirty() bool {
+	return len(s.tasks)+len(s.runs)+len(s.merges)+len(s.removed)+len(s.moved)+len(s.events)+len(s.effects) > 0 || s.story
+}
+
+// edit marks a task changed and touches all that may follow from it.
+func (s *Step) edit(t *Task) *Task {
+	s.tasks[t.ID] = true
+	t.UpdatedAt = s.Now
+	s.Touch(t.ID)
+	if t.ParentTaskID != "" {
+		s.Touch(t.ParentTaskID)
+	}
+	if t.Judges != nil {
+		s.Touch(t.Judges.TaskID)
+	}
+	return t
+}
+
+// stateChanged touches what waits for a task's state: its dependants and its children.
+func (s *Step) stateChanged(t *Task) {
+	for _, d := range s.Tree.dependants[t.Position()] {
+		s.Touch(d)
+	}
+	for _, c := range s.Tree.children[t.ID] {
+		if s.Tree.tasks[c].State != Completed {
+			s.Touch(c)
+		}
+	}
+}
+
+// Touch asks the interpreter to look at a task.
+func (s *Step) Touch(id TaskID) {
+	if !s.queued[id] {
+		s.queued[id] = true
+		s.touched = append(s.touched, id)
+	}
+}
+
+// TouchAll asks the interpreter to look at every task of the tree.
+func (s *Step) TouchAll() {
+	for _, t := range s.Tree.Tasks() {
+		s.Touch(t.ID)
+	}
+}
+
+// Touched takes the next task to look at; false when nothing is left.
+func (s *Step) Touched() (*Task, bool) {
+	for len(s.touched) > 0 {
+		id := s.touched[0]
+		s.touched = s.touched[1:]
+		delete(s.queued, id)
+		if t := s.Tree.tasks[id]; t != nil {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// move takes a row of the task table; a missing row is a bug or an illegal
+// command, and refused either way.
+func (s *Step) move(t *Task, trigger Trigger) error {
+	to, ok := taskMachine.Next(t.State, trigger)
+	if !ok {
+		return Errorf(Illegal, "task %s is %s: %s is not possible", t.ID, t.State, trigger)
+	}
+	t.State = to
+	s.edit(t)
+	s.stateChanged(t)
+	return nil
+}
+
+// moveRun takes a row of the execution table.
+func (s *Step) moveRun(x *Execution, trigger ExecutionTrigger) error {
+	to, ok := executionMachine.Next(x.State, trigger)
+	if !ok {
+		return Errorf(Illegal, "execution %s is %s: %s is not possible", x.ID, x.State, trigger)
+	}
+	x.State = to
+	s.runs[x.ID] = true
+	return nil
+}
+
+// add puts a new task into the tree.
+func (s *Step) add(t *Task) *Task {
+	t.TreeID = s.Tree.ID
+	t.CreatedAt = s.Now
+	if t.AttemptNo == 0 {
+		t.AttemptNo = 1
+	}
+	s.Tree.insert(t)
+	return s.edit(t)
+}
+
+// event records what happened, once.
+func (s *Step) event(kind string, t *Task, body map[string]any) {
+	e := Event{At: s.Now, Actor: s.Actor, Tree: s.Tree.ID, Kind: kind, Body: body}
+	if t != nil {
+		e.Task = t.ID
+	}
+	s.events = append(s.events, e)
+}
+
+func (s *Step) effect(e Effect) {
+	e.Tree = s.Tree.ID
+	if !slices.Contains(s.effects, e) {
+		s.effects = append(s.effects, e)
+	}
+}
+
+// derive gives the identifier of what is derived from a place and a number.
+func (s *Step) derive(kind string, place string, number int, more ...string) string {
+	return s.IDs.Derive(append([]string{kind, place, strconv.Itoa(number)}, more...)...)
+}
+
+// ChangeSet is all that the step has changed, ready to be committed.
+func (s *Step) ChangeSet() ChangeSet {
+	t := s.Tree
+	cs := ChangeSet{
+		Tree: t.ID, Version: t.Version, Summary: t.Summary(), Removed: s.removed,
+		Events: s.events, Effects: s.effects, Edges: s.edges,
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.tasks)) {
+		if row := t.tasks[id]; row != nil {
+			cs.Tasks = append(cs.Tasks, row)
+		}
+	}
+	for _, row := range s.moved {
+		cs.Tasks = append(cs.Tasks, row)
+		alone := NewTree(row.TreeID, []*Task{row}, nil, nil)
+		alone.Project = t.Project
+		cs.NewTrees = append(cs.NewTrees, alone.Summary())
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
+		cs.Executions = append(cs.Executions, t.executions[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.merges)) {
+		cs.Merges = append(cs.Merges, t.merges[id])
+	}
+	if s.story {
+		cs.Story = t.Story
+	}
+	return cs
+}
+
+// Committed tells the tree that its changes are stored under version. Rows that
+// no later decision reads are let go, so that a step does not grow with history.
+func (s *Step) Committed(version int64) {
+	t := s.Tree
+	t.Version = version
+	for id := range s.merges {
+		if !t.merges[id].Status.Open() {
+			delete(t.merges, id)
+		}
+	}
+	for id := range s.runs {
+		x := t.executions[id]
+		if x == nil || x.Live() {
+			continue
+		}
+		// Keep the newest of each kind; older ended ones are history.
+		for _, other := range t.Runs(x.TaskID, x.Kind) {
+			if !other.Live() && other.ID != newest(t.Runs(x.TaskID, x.Kind)).ID {
+				delete(t.executions, other.ID)
+				t.runs[x.TaskID] = without(t.runs[x.TaskID], other.ID)
+			}
+		}
+	}
+}
+
+func newest(runs []*Execution) *Execution {
+	return slices.MaxFunc(runs, func(a, b *Execution) int { return cmp.Compare(a.Number, b.Number) })
+}
+
+// Summary is what other trees, lists and the inbox need to know of the tree.
+func (t *Tree) Summary() Summary {
+	root := t.Current(t.Root())
+	if root == nil {
+		return Summary{ID: t.ID}
+	}
+	sum := Summary{
+		ID: t.ID, ProjectID: root.ProjectID, StoryID: root.StoryID, Current: root.ID, State: root.State,
+		Head: root.Book.Head, Landed: root.Landed != nil, Inbox: Inbox(t),
+	}
+	if root.Accepted != nil && root.State == Completed {
+		sum.Accepted = root.Accepted.Commit
+	}
+	for _, task := range t.tasks {
+		if task.SupersededBy != "" && task.State.Ended() {
+			continue
+		}
+		sum.Open = sum.Open || (!task.State.Ended() && task.SupersededBy == "")
+		if task.State == Queued && !task.WakeAt.IsZero() && (sum.WakeAt.IsZero() || task.WakeAt.Before(sum.WakeAt)) {
+			sum.WakeAt = task.WakeAt
+		}
+	}
+	for _, x := range t.executions {
+		sum.Open = sum.Open || x.Live()
+	}
+	for _, m := range t.merges {
+		sum.Open = sum.Open || m.Status.Open()
+	}
+	return sum
+}
+
+// String names the task as people know it.
+func (t *Task) String() string { return fmt.Sprintf("%s %q", t.ID, t.Name) }

@@ -1,0 +1,272 @@
+package work
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Tree is a top-level task and all below it, the attempts of each position, and
+// the judging tasks that belong to it: the unit of consistency. Its rows are
+// shared with the Step that edits them; after a failed decision throw it away.
+type Tree struct {
+	ID      TreeID
+	Version int64 // 0: not stored yet
+	Project Project
+	Story   *Story
+	Outer   map[Position]Outer // by position: the trees its root depends on
+	// Reach is the cross-tree dependency graph seen from what a command wants
+	// to depend on; only loaded when such an edge is added.
+	Reach map[Position][]Position
+	Edges int64 // version of that graph
+
+	tasks      map[TaskID]*Task
+	executions map[ExecutionID]*Execution
+	merges     map[MergeID]*Merge
+
+	children   map[TaskID][]TaskID      // in creation order, anchors and attempts
+	attempts   map[Position][]TaskID    // fixes only, in order of number
+	judges     map[TaskID][]TaskID      // by judged task, in order of creation
+	dependants map[Position][]TaskID    // inside the tree
+	runs       map[TaskID][]ExecutionID // what is loaded of a task's executions
+}
+
+// NewTree makes a tree from rows, in any order.
+func NewTree(id TreeID, tasks []*Task, executions []*Execution, merges []*Merge) *Tree {
+	t := &Tree{
+		ID: id, Outer: map[Position]Outer{},
+		tasks: map[TaskID]*Task{}, executions: map[ExecutionID]*Execution{}, merges: map[MergeID]*Merge{},
+		children: map[TaskID][]TaskID{}, attempts: map[Position][]TaskID{}, judges: map[TaskID][]TaskID{},
+		dependants: map[Position][]TaskID{}, runs: map[TaskID][]ExecutionID{},
+	}
+	slices.SortFunc(tasks, func(a, b *Task) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.AttemptNo, b.AttemptNo), cmp.Compare(a.ID, b.ID))
+	})
+	for _, task := range tasks {
+		t.insert(task)
+	}
+	slices.SortFunc(executions, func(a, b *Execution) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID))
+	})
+	for _, x := range executions {
+		t.insertExecution(x)
+	}
+	for _, m := range merges {
+		t.merges[m.ID] = m
+	}
+	return t
+}
+
+func (t *Tree) insert(task *Task) {
+	t.tasks[task.ID] = task
+	if task.ParentTaskID != "" {
+		t.children[task.ParentTaskID] = append(t.children[task.ParentTaskID], task.ID)
+	}
+	if task.AttemptOf != "" {
+		t.attempts[task.AttemptOf] = append(t.attempts[task.AttemptOf], task.ID)
+	}
+	if task.Judges != nil {
+		t.judges[task.Judges.TaskID] = append(t.judges[task.Judges.TaskID], task.ID)
+	}
+	t.linkDependencies(task, nil)
+}
+
+func (t *Tree) insertExecution(x *Execution) {
+	if _, known := t.executions[x.ID]; !known {
+		t.runs[x.TaskID] = append(t.runs[x.TaskID], x.ID)
+	}
+	t.executions[x.ID] = x
+}
+
+func (t *Tree) remove(task *Task) {
+	delete(t.tasks, task.ID)
+	t.children[task.ParentTaskID] = without(t.children[task.ParentTaskID], task.ID)
+	for _, d := range task.DependsOn {
+		t.dependants[d] = without(t.dependants[d], task.ID)
+	}
+}
+
+// linkDependencies replaces the edges before by those of task.
+func (t *Tree) linkDependencies(task *Task, before []Position) {
+	for _, d := range before {
+		t.dependants[d] = without(t.dependants[d], task.ID)
+	}
+	for _, d := range task.DependsOn {
+		t.dependants[d] = append(t.dependants[d], task.ID)
+	}
+}
+
+func without[T comparable](list []T, gone T) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return x == gone })
+}
+
+// Task is a row by its id, nil when the tree has none.
+func (t *Tree) Task(id TaskID) *Task { return t.tasks[id] }
+
+// Execution is a loaded execution by its id, nil when unknown or long over.
+func (t *Tree) Execution(id ExecutionID) *Execution { return t.executions[id] }
+
+// Merge is an open merge by its id, nil when unknown or over.
+func (t *Tree) Merge(id MergeID) *Merge { return t.merges[id] }
+
+// Tasks lists every task, oldest first.
+func (t *Tree) Tasks() []*Task {
+	return slices.SortedFunc(maps.Values(t.tasks), func(a, b *Task) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Size is how many tasks the tree has.
+func (t *Tree) Size() int { return len(t.tasks) }
+
+// Root is the position of the whole tree.
+func (t *Tree) Root() Position { return Position(t.ID) }
+
+// Current is the task that stands at pos now: the one place where that is
+// decided. Nil when the tree has no such position.
+func (t *Tree) Current(pos Position) *Task {
+	current := t.tasks[TaskID(pos)]
+	for _, id := range t.attempts[pos] {
+		// A fork cannot be made (ids are derived); should one be found, the
+		// newest wins and Violations reports it.
+		if a := t.tasks[id]; current == nil || a.AttemptNo >= current.AttemptNo {
+			current = a
+		}
+	}
+	return current
+}
+
+// Chain lists the attempts of pos, oldest first.
+func (t *Tree) Chain(pos Position) []*Task {
+	var out []*Task
+	if anchor := t.tasks[TaskID(pos)]; anchor != nil {
+		out = append(out, anchor)
+	}
+	for _, id := range t.attempts[pos] {
+		out = append(out, t.tasks[id])
+	}
+	slices.SortStableFunc(out, func(a, b *Task) int { return cmp.Compare(a.AttemptNo, b.AttemptNo) })
+	return out
+}
+
+// Children lists the positions below a task (one attempt), in creation order.
+func (t *Tree) Children(id TaskID) []Position {
+	var out []Position
+	for _, c := range t.children[id] {
+		if child := t.tasks[c]; child != nil && child.AttemptOf == "" {
+			out = append(out, Position(c))
+		}
+	}
+	return out
+}
+
+// Dependants lists the tasks of this tree that wait for pos.
+func (t *Tree) Dependants(pos Position) []*Task {
+	var out []*Task
+	for _, id := range t.dependants[pos] {
+		if d := t.tasks[id]; d != nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// JudgesOf lists the judging tasks of an attempt, oldest first.
+func (t *Tree) JudgesOf(id TaskID) []*Task {
+	out := make([]*Task, 0, len(t.judges[id]))
+	for _, j := range t.judges[id] {
+		out = append(out, t.tasks[j])
+	}
+	return out
+}
+
+// Runs lists the loaded executions of a task of one kind, oldest first. Live
+// ones and the newest of each kind are always loaded.
+func (t *Tree) Runs(id TaskID, kind ExecutionKind) []*Execution {
+	var out []*Execution
+	for _, x := range t.runs[id] {
+		if run := t.executions[x]; run.Kind == kind {
+			out = append(out, run)
+		}
+	}
+	return out
+}
+
+// OpenMerge is the task's running or conflicted landing, nil when there is none.
+func (t *Tree) OpenMerge(id TaskID) *Merge {
+	for _, m := range t.merges {
+		if m.TaskID == id && m.Status.Open() {
+			return m
+		}
+	}
+	return nil
+}
+
+// Depth is how far a task is from the root: 0 for top-level tasks.
+func (t *Tree) Depth(task *Task) int {
+	depth := 0
+	for task != nil && task.ParentTaskID != "" {
+		task = t.tasks[task.ParentTaskID]
+		depth++
+	}
+	return depth
+}
+
+// Settled is true when nothing more is awaited from a child position: an
+// improvement that ended in any way, a subtask completed or dropped.
+func (t *Tree) Settled(pos Position) bool {
+	c := t.Current(pos)
+	if c == nil {
+		return true
+	}
+	if c.Kind == Improvement {
+		return c.State.Ended()
+	}
+	return c.State == Completed || c.Dropped
+}
+
+// Unsettled lists the child positions a task still waits for.
+func (t *Tree) Unsettled(id TaskID) []Position {
+	var out []Position
+	for _, pos := range t.Children(id) {
+		if !t.Settled(pos) {
+			out = append(out, pos)
+		}
+	}
+	return out
+}
+
+// Violations lists what must never be: for tests, the chaos run and doctor.
+func (t *Tree) Violations() []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	for _, task := range t.Tasks() {
+		seen := map[int]TaskID{}
+		if task.AttemptOf == "" {
+			for _, a := range t.Chain(Position(task.ID)) {
+				if other, twice := seen[a.AttemptNo]; twice {
+					say("position %s has two attempts with number %d: %s and %s", task.ID, a.AttemptNo, other, a.ID)
+				}
+				seen[a.AttemptNo] = a.ID
+			}
+		}
+		if task.State == Completed && task.SupersededBy == "" {
+			for _, pos := range t.Unsettled(task.ID) {
+				if c := t.Current(pos); c.Kind == Subtask {
+					say("%s is COMPLETED over subtask position %s, which is %s", task.ID, pos, c.State)
+				}
+			}
+		}
+		running := 0
+		for _, x := range t.Runs(task.ID, AgentRun) {
+			if x.State == ExecutionRunning {
+				running++
+			}
+		}
+		if running > 1 {
+			say("%s has %d executions running at once", task.ID, running)
+		}
+	}
+	return out
+}
