@@ -263,36 +263,6 @@ func readsClock(t *tree, f *goFile) bool {
 	return slices.ContainsFunc(places, func(p string) bool { return within(f.dir, p) })
 }
 
-// checkSkips: a test that skips fails where CI sets CLAUDOMATOR_CI instead.
-func checkSkips(t *tree) []violation {
-	var found []violation
-	for _, f := range t.goes {
-		for _, decl := range f.ast.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			body := f.text[f.set.Position(fn.Pos()).Offset:f.set.Position(fn.End()).Offset]
-			if strings.Contains(body, `"CLAUDOMATOR_CI"`) {
-				continue
-			}
-			ast.Inspect(fn, func(n ast.Node) bool {
-				call, ok := n.(*ast.CallExpr)
-				if !ok {
-					return true
-				}
-				sel, ok := call.Fun.(*ast.SelectorExpr)
-				if ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
-					found = append(found, violation{f.path, f.line(sel.Sel.Pos()), "skips without asking CLAUDOMATOR_CI",
-						"a test that is skipped everywhere tests nothing: CONTRIBUTING.md, \"Skipping\""})
-				}
-				return true
-			})
-		}
-	}
-	return found
-}
-
 // checkGenerated: what is generated can be generated again by one command.
 func checkGenerated(t *tree) []violation {
 	generators := map[string]bool{}

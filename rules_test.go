@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 // planned are the layers that are not written yet. It may only shrink: an entry
 // whose folder exists fails.
 var planned = []string{
-	"internal/review", "internal/app", "internal/store", "internal/engine", "internal/agent",
+	"internal/app", "internal/store", "internal/engine", "internal/agent",
 	"internal/api", "internal/mcp", "internal/web", "internal/cli", "internal/client",
 	"cmd/claudomator", "bench", "test",
 }
@@ -108,6 +108,13 @@ const (
 // shrink: an entry that is no longer needed fails.
 var oversize = map[string]string{}
 
+// mayLack lists the functions that skip in CI too, because what they need is a
+// property of the kernel that no script can install. It may only shrink.
+var mayLack = map[string]string{
+	"internal/sandbox/machine_linux_test.go TestReapingStealsNoWaits": "pidfds",
+	"internal/sandbox/sandbox_test.go openHost":                       "a cgroup that may be written to",
+}
+
 // TestRules holds the whole repository to every rule.
 func TestRules(t *testing.T) {
 	t.Parallel()
@@ -125,7 +132,7 @@ func TestRules(t *testing.T) {
 func house() book {
 	return book{
 		mayImport: mayImport, planned: planned, pure: pure, fences: fences,
-		clockReaders: clockReaders, clockInTests: clockInTests, oversize: oversize,
+		clockReaders: clockReaders, clockInTests: clockInTests, oversize: oversize, mayLack: mayLack,
 		machinePaths: machinePaths(),
 	}
 }

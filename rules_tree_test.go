@@ -23,6 +23,7 @@ type book struct {
 	clockReaders map[string]string
 	clockInTests []string
 	oversize     map[string]string
+	mayLack      map[string]string
 	machinePaths []string
 }
 
