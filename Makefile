@@ -24,6 +24,7 @@ test-race: ## all tests under the race detector (needs a C compiler)
 
 .PHONY: lint
 lint: ## golangci-lint, as .golangci.yml says (the first run compiles it: 80 s)
+	$(tool) golangci-lint config verify
 	$(tool) golangci-lint run
 
 .PHONY: fmt
