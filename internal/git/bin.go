@@ -1,0 +1,139 @@
+package git
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Discarded says where a workspace went.
+type Discarded struct {
+	Gone     bool   // there was nothing to remove
+	Binned   string // path in the bin
+	Snapshot string // private ref, "" when the vault held everything already
+	Warnings []Warning
+}
+
+// binMark lies beside each entry of the bin and proves that it is ours.
+type binMark struct {
+	From string    `json:"from"`
+	At   time.Time `json:"at"`
+}
+
+const binSuffix = ".claudomator.json"
+
+// Discard removes a workspace: what the vault lacks is snapshotted, then the
+// directory moves to the bin. Only the very directory that Prepare made is
+// moved; anything else at the path is left alone with an error. The caller has
+// ended the agent's processes.
+func (v *Vault) Discard(ctx context.Context, dir, bin string) (Discarded, error) {
+	dir, err := resolveDir(dir)
+	if err != nil {
+		return Discarded{}, err
+	}
+	unlock, err := v.git.locks.lock(ctx, dir)
+	if err != nil {
+		return Discarded{}, err
+	}
+	defer unlock()
+	w, err := v.lookup(dir)
+	if err != nil {
+		return Discarded{}, err
+	}
+	if w == nil {
+		if exists(dir) {
+			return Discarded{}, unsafe(dir, "is not a workspace of this vault")
+		}
+		return Discarded{Gone: true}, nil
+	}
+	switch who, err := w.presence(); {
+	case err != nil:
+		return Discarded{}, err
+	case who == absent:
+		w.forget()
+		return Discarded{Gone: true}, nil
+	case who == foreign:
+		return Discarded{}, unsafe(dir, "is not the directory that was prepared")
+	}
+	var d Discarded
+	if w.Ready {
+		if d.Snapshot, d.Warnings, err = v.clear(ctx, w); err != nil {
+			return Discarded{}, fmt.Errorf("keep the work of %s: %w", dir, err)
+		}
+	}
+	if d.Binned, err = v.git.toBin(dir, bin); err != nil {
+		return Discarded{}, err
+	}
+	_ = removeAll(filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".old-git"))
+	w.forget()
+	return d, nil
+}
+
+func (g *Git) toBin(dir, bin string) (string, error) {
+	bin, err := realDir(bin)
+	if err != nil {
+		return "", err
+	}
+	now := g.opts.Now()
+	mark, err := json.Marshal(binMark{From: dir, At: now})
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(bin, fmt.Sprintf("%s-%d", strings.TrimLeft(filepath.Base(dir), "."), now.UnixNano()))
+	for exists(to) || exists(to+binSuffix) {
+		to += "x"
+	}
+	if err := writeFile(to+binSuffix, mark); err != nil {
+		return "", err
+	}
+	if err := os.Rename(dir, to); err != nil {
+		_ = os.Remove(to + binSuffix)
+		if errors.Is(err, syscall.EXDEV) {
+			return "", fail(KindFailed, "the bin %s is on another file system than %s", bin, dir).because(err)
+		}
+		return "", storageError("move "+dir+" to the bin", err)
+	}
+	return to, nil
+}
+
+// EmptyBin deletes what was put into a bin before the given time, and nothing
+// that did not come there through Discard. It returns how many entries went.
+func (g *Git) EmptyBin(ctx context.Context, bin string, before time.Time) (int, error) {
+	marks, err := filepath.Glob(filepath.Join(escapeGlob(bin), "*"+binSuffix))
+	if err != nil {
+		return 0, fail(KindFailed, "read the bin %s", bin).because(err)
+	}
+	gone := 0
+	for _, file := range marks {
+		if ctx.Err() != nil {
+			return gone, context.Cause(ctx)
+		}
+		var mark binMark
+		data, err := os.ReadFile(file)
+		if err != nil || json.Unmarshal(data, &mark) != nil || mark.From == "" || !mark.At.Before(before) {
+			continue
+		}
+		entry := strings.TrimSuffix(file, binSuffix)
+		if info, err := os.Lstat(entry); err == nil && !info.IsDir() {
+			continue // not what was put there
+		}
+		if err := removeAll(entry); err != nil {
+			return gone, storageError("delete "+entry, err)
+		}
+		if err := os.Remove(file); err != nil {
+			return gone, storageError("delete "+file, err)
+		}
+		gone++
+	}
+	return gone, nil
+}
+
+func escapeGlob(p string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(p)
+}

@@ -1,0 +1,171 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// reader keeps one `cat-file --batch-command` open per vault: 0.08 ms for an
+// object instead of 1.6 ms. It ends after readerIdle of disuse, so that an
+// idle server has no child processes.
+type reader struct {
+	git  *Git
+	env  []string
+	mu   sync.Mutex // held during one question and its answer
+	live *liveReader
+	idle *time.Timer
+	shut bool
+}
+
+type liveReader struct {
+	proc *process
+	in   *os.File
+	out  *bufio.Reader
+	pipe *os.File
+}
+
+const readerIdle = 2 * time.Second
+
+// maxObject bounds what is read into memory.
+const maxObject = 256 << 20
+
+// contents returns an object's type and bytes; type "" when it is not there.
+func (r *reader) contents(ctx context.Context, hash string) (kind string, data []byte, err error) {
+	return r.ask(ctx, "contents ", hash, true)
+}
+
+// kind returns an object's type, "" when it is not there.
+func (r *reader) kind(ctx context.Context, hash string) (string, error) {
+	kind, _, err := r.ask(ctx, "info ", hash, false)
+	return kind, err
+}
+
+func (r *reader) ask(ctx context.Context, verb, hash string, body bool) (string, []byte, error) {
+	if !isHash(hash) {
+		return "", nil, fail(KindInvalidRef, "%q is not an object name", hash)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return "", nil, context.Cause(ctx)
+	}
+	if err := r.open(ctx); err != nil {
+		return "", nil, err
+	}
+	live := r.live
+	stop := context.AfterFunc(ctx, live.proc.cancel)
+	kind, data, err := live.exchange(verb+hash+"\n", body)
+	if !stop() || err != nil {
+		r.end()
+		if ctx.Err() != nil {
+			return "", nil, context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		return "", nil, fail(KindFailed, "read object %s", hash).because(err)
+	}
+	return kind, data, nil
+}
+
+// exchange writes one question and reads "HASH TYPE SIZE" and the contents.
+func (l *liveReader) exchange(question string, body bool) (string, []byte, error) {
+	if _, err := io.WriteString(l.in, question); err != nil {
+		return "", nil, err
+	}
+	head, err := l.out.ReadString('\n')
+	if err != nil {
+		return "", nil, err
+	}
+	kind, size, err := parseObjectHead(head)
+	if err != nil || kind == "" || !body {
+		return kind, nil, err
+	}
+	if size > maxObject {
+		return "", nil, fmt.Errorf("object of %d bytes is too large", size)
+	}
+	data := make([]byte, size+1) // a newline follows
+	if _, err := io.ReadFull(l.out, data); err != nil {
+		return "", nil, err
+	}
+	return kind, data[:size], nil
+}
+
+func parseObjectHead(line string) (kind string, size int64, err error) {
+	fields := strings.Fields(line)
+	if len(fields) == 2 && fields[1] == "missing" {
+		return "", 0, nil
+	}
+	if len(fields) != 3 || !isHash(fields[0]) {
+		return "", 0, fmt.Errorf("unexpected answer %q", line)
+	}
+	size, err = strconv.ParseInt(fields[2], 10, 64)
+	if err != nil || size < 0 {
+		return "", 0, fmt.Errorf("unexpected size in %q", line)
+	}
+	return fields[1], size, nil
+}
+
+func (r *reader) open(ctx context.Context) error {
+	if r.shut {
+		return fail(KindFailed, "the vault is closed")
+	}
+	if r.live != nil {
+		r.idle.Reset(readerIdle)
+		return nil
+	}
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		return fail(KindFailed, "open a pipe").because(err)
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		inR.Close()
+		inW.Close()
+		return fail(KindFailed, "open a pipe").because(err)
+	}
+	// It outlives the question that started it; idle and Close end it.
+	c := command{args: []opt{"cat-file", "--batch-command"}, env: r.env, lasting: true}
+	proc, err := r.git.start(context.WithoutCancel(ctx), c, inR, outW)
+	inR.Close()
+	outW.Close()
+	if err != nil {
+		inW.Close()
+		outR.Close()
+		return err
+	}
+	r.live = &liveReader{proc: proc, in: inW, out: bufio.NewReader(outR), pipe: outR}
+	r.idle = time.AfterFunc(readerIdle, r.rest)
+	return nil
+}
+
+// rest is the idle timer's end of the process.
+func (r *reader) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end()
+}
+
+func (r *reader) end() {
+	if r.live == nil {
+		return
+	}
+	r.idle.Stop()
+	r.live.in.Close() // end of input: cat-file leaves
+	r.live.pipe.Close()
+	_ = r.live.proc.wait() // how it left no longer matters to anybody
+	r.live = nil
+}
+
+func (r *reader) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end()
+	r.shut = true
+}

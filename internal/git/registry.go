@@ -1,0 +1,133 @@
+package git
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// registration is the vault's record of one workspace: the positive proof that
+// a directory is ours, and the state the server left it in before an agent ran.
+type registration struct {
+	Dir       string     `json:"dir"`
+	Dev       uint64     `json:"dev"`
+	Ino       uint64     `json:"ino"`
+	Ready     bool       `json:"ready"` // false: being made
+	Branch    string     `json:"branch,omitempty"`
+	Base      string     `json:"base"`            // HEAD as we set it
+	Tree      string     `json:"tree"`            // what our index and the files held
+	Merge     string     `json:"merge,omitempty"` // commit whose merge is the work
+	Conflicts []Conflict `json:"conflicts,omitempty"`
+}
+
+// workspace is a registered directory, locked by the caller.
+type workspace struct {
+	registration
+	vault *Vault
+	key   string
+}
+
+// resolveDir returns the directory's path with its parent's links resolved.
+// The last element may not exist, and may be a link: it is judged later.
+func resolveDir(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fail(KindFailed, "resolve %s", dir).because(err)
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	if missing(err) {
+		return abs, nil
+	}
+	if err != nil {
+		return "", fail(KindFailed, "resolve %s", dir).because(err)
+	}
+	return filepath.Join(parent, filepath.Base(abs)), nil
+}
+
+// lookup returns the registration of a resolved directory, nil when there is
+// none.
+func (v *Vault) lookup(dir string) (*workspace, error) {
+	sum := sha256.Sum256([]byte(dir))
+	w := &workspace{vault: v, key: hex.EncodeToString(sum[:12])}
+	data, err := os.ReadFile(w.file(".json"))
+	if missing(err) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &w.registration)
+	}
+	if err != nil {
+		return nil, fail(KindCorruptWorkspace, "read the record of workspace %s", dir).because(err)
+	}
+	if w.Dir != dir {
+		return nil, fail(KindCorruptWorkspace, "the record of workspace %s names %s", dir, w.Dir)
+	}
+	return w, nil
+}
+
+func (v *Vault) newWorkspace(dir string) *workspace {
+	sum := sha256.Sum256([]byte(dir))
+	return &workspace{vault: v, key: hex.EncodeToString(sum[:12]), registration: registration{Dir: dir}}
+}
+
+func (w *workspace) file(suffix string) string {
+	return filepath.Join(w.vault.dir, "claudomator", "workspaces", w.key+suffix)
+}
+
+func (w *workspace) index() string  { return w.file(".index") }
+func (w *workspace) gitDir() string { return filepath.Join(w.Dir, ".git") }
+
+func (w *workspace) save() error {
+	data, err := json.Marshal(w.registration)
+	if err != nil {
+		return err
+	}
+	return writeFile(w.file(".json"), data)
+}
+
+func (w *workspace) forget() {
+	_ = os.Remove(w.index())
+	_ = os.Remove(w.file(".json"))
+}
+
+type presence int
+
+const (
+	absent  presence = iota
+	ours             // the very directory we made
+	foreign          // something else stands there
+)
+
+// presence proves whose directory stands at the path now.
+func (w *workspace) presence() (presence, error) {
+	dev, ino, real, err := identity(w.Dir)
+	switch {
+	case missing(err):
+		return absent, nil
+	case err != nil:
+		return foreign, fail(KindCorruptWorkspace, "look at workspace %s", w.Dir).because(err)
+	case real && dev == w.Dev && ino == w.Ino:
+		return ours, nil
+	}
+	return foreign, nil
+}
+
+// identity returns device and inode; real says that it is a directory and not
+// a link to one.
+func identity(path string) (dev, ino uint64, real bool, err error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return uint64(st.Dev), st.Ino, ok && info.IsDir(), nil //nolint:gosec,unconvert // signed on macOS
+}
+
+// env runs git over the work tree with the vault's directory and our index:
+// the workspace's own .git plays no part.
+func (w *workspace) env(index string) []string {
+	return append(w.vault.env(), "GIT_WORK_TREE="+w.Dir, "GIT_INDEX_FILE="+index)
+}

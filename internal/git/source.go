@@ -1,0 +1,237 @@
+package git
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// A source is where a project's code really lives.
+
+type sourceKind int
+
+const (
+	sourceNone sourceKind = iota // a private vault
+	sourcePath                   // a local repository, read as files
+	sourceURL                    // anything git's transports reach
+)
+
+type source struct {
+	kind sourceKind
+	text string
+}
+
+var urlPattern = regexp.MustCompile(`^(?:(?:https?|ssh|git|file)://[^-]|(?:[A-Za-z0-9_.][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^-:])`)
+
+func parseSource(text string) (source, error) {
+	switch {
+	case text == "":
+		return source{}, nil
+	case strings.ContainsAny(text, "\x00\n\r"):
+		return source{}, fail(KindUnreachable, "%q is not a path or URL", text)
+	case strings.HasPrefix(text, "/"), strings.HasPrefix(text, "."):
+		return source{sourcePath, text}, nil
+	case urlPattern.MatchString(text):
+		return source{sourceURL, text}, nil
+	case strings.Contains(text, "::") || strings.Contains(text, "://") || strings.HasPrefix(text, "-"):
+		return source{}, fail(KindUnreachable, "%q is not a path or URL that can be used", text).
+			hint("only file, https, http, ssh and git URLs are used")
+	}
+	return source{sourcePath, text}, nil
+}
+
+// location is a local repository taken apart.
+type location struct {
+	top    string // work tree, "" when bare
+	gitDir string // of this work tree
+	common string // where refs and objects are
+}
+
+// locate finds the repository at exactly that path: no search upward, no
+// configuration read, no process.
+func locate(path string) (location, error) {
+	abs, err := filepath.Abs(path)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return location{}, fail(KindUnreachable, "open repository %s", path).because(err).hint("check the path")
+	}
+	loc := location{top: abs, gitDir: filepath.Join(abs, ".git")}
+	info, err := os.Stat(loc.gitDir)
+	switch {
+	case err == nil && info.Mode().IsRegular():
+		data, err := os.ReadFile(loc.gitDir)
+		target, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+		if err != nil || !ok {
+			return location{}, notARepository(abs)
+		}
+		loc.gitDir = resolveIn(abs, target)
+	case err == nil:
+	default:
+		loc.top, loc.gitDir = "", abs
+	}
+	loc.common = loc.gitDir
+	if data, err := os.ReadFile(filepath.Join(loc.gitDir, "commondir")); err == nil {
+		loc.common = resolveIn(loc.gitDir, strings.TrimSpace(string(data)))
+	}
+	for _, need := range []string{filepath.Join(loc.gitDir, "HEAD"), filepath.Join(loc.common, "objects"), filepath.Join(loc.common, "config")} {
+		if !exists(need) {
+			return location{}, notARepository(abs)
+		}
+	}
+	return loc, nil
+}
+
+func notARepository(path string) *Error {
+	return fail(KindNotARepository, "%s is not the top level of a git repository", path).
+		hint("give the folder that holds .git, or a bare repository")
+}
+
+func resolveIn(base, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(base, path)
+}
+
+func (l location) reftable() bool { return exists(filepath.Join(l.common, "reftable")) }
+
+// refs reads every ref of a local source. With the files backend it starts no
+// process.
+func (g *Git) refsAt(ctx context.Context, loc location) (map[string]string, error) {
+	if !loc.reftable() {
+		refs, err := listRefs(loc.common)
+		if err != nil {
+			return nil, fail(KindUnreachable, "read the refs of %s", loc.common).because(err)
+		}
+		return refs, nil
+	}
+	out, err := g.run(ctx, command{args: []opt{"for-each-ref", "--format=%(objectname) %(refname)"}, env: []string{"GIT_DIR=" + loc.common}})
+	if err != nil {
+		return nil, err
+	}
+	return parsePackedRefs(out), nil
+}
+
+// fingerprint changes whenever a ref does.
+func fingerprint(refs map[string]string) string {
+	h := sha256.New()
+	for _, name := range sortedKeys(refs) {
+		fmt.Fprintf(h, "%s %s\n", refs[name], name)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// RepoInfo describes a repository for `project add`.
+type RepoInfo struct {
+	Path    string // real absolute path of a local one, else the URL as given
+	Local   bool
+	Bare    bool
+	Branch  string // current branch of its HEAD
+	Head    string // commit of that branch
+	Shallow bool
+}
+
+// Inspect looks at a local path or URL. Unborn, detached, unreadable and
+// foreign-format repositories are errors of their own kind.
+func (g *Git) Inspect(ctx context.Context, pathOrURL string) (RepoInfo, error) {
+	src, err := parseSource(pathOrURL)
+	if err != nil {
+		return RepoInfo{}, err
+	}
+	switch src.kind {
+	case sourceURL:
+		return g.inspectURL(ctx, src.text)
+	case sourceNone:
+		return RepoInfo{}, fail(KindUnreachable, "no repository was named")
+	}
+	loc, err := locate(src.text)
+	if err != nil {
+		return RepoInfo{}, err
+	}
+	config, err := os.ReadFile(filepath.Join(loc.common, "config"))
+	if err != nil {
+		return RepoInfo{}, fail(KindUnreachable, "read %s", loc.common).because(err)
+	}
+	if strings.Contains(strings.ToLower(string(config)), "objectformat = sha256") {
+		return RepoInfo{}, fail(KindUnsupported, "%s uses SHA-256 object names", pathOrURL)
+	}
+	info := RepoInfo{Path: loc.top, Local: true, Bare: loc.top == "", Shallow: exists(filepath.Join(loc.common, "shallow"))}
+	if info.Bare {
+		info.Path = loc.common
+	}
+	head, err := os.ReadFile(filepath.Join(loc.gitDir, "HEAD"))
+	if err != nil {
+		return RepoInfo{}, fail(KindUnreachable, "read HEAD of %s", pathOrURL).because(err)
+	}
+	refs, err := g.refsAt(ctx, loc)
+	if err != nil {
+		return RepoInfo{}, err
+	}
+	if loc.reftable() { // its HEAD file is a dummy
+		out, err := g.run(ctx, command{args: []opt{"symbolic-ref", "-q", "HEAD"}, env: []string{"GIT_DIR=" + loc.gitDir}})
+		if err != nil && len(refs) > 0 {
+			return info, detached(pathOrURL)
+		}
+		head = append([]byte("ref: "), out...)
+	}
+	branch, onBranch := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/")
+	info.Branch = branch
+	switch {
+	case !onBranch:
+		info.Branch = ""
+		return info, detached(pathOrURL)
+	case refs["refs/heads/"+branch] != "":
+		info.Head = refs["refs/heads/"+branch]
+		return info, nil
+	case len(refs) == 0:
+		return info, noCommits(pathOrURL)
+	}
+	return info, fail(KindNoCommits, "branch %q of %s has no commits", branch, pathOrURL).
+		hint("name another branch, or make a first commit on it")
+}
+
+func detached(where string) *Error {
+	return fail(KindDetached, "HEAD of %s is on no branch", where).hint("name the branch to work on")
+}
+
+func (g *Git) inspectURL(ctx context.Context, url string) (RepoInfo, error) {
+	out, err := g.run(ctx, command{args: []opt{"ls-remote", "--symref"}, values: []string{url}, network: true})
+	if err != nil {
+		return RepoInfo{}, unreachable(url, err)
+	}
+	info := RepoInfo{Path: url}
+	heads := map[string]string{}
+	for line := range strings.SplitSeq(string(out), "\n") {
+		value, name, _ := strings.Cut(line, "\t")
+		if target, ok := strings.CutPrefix(value, "ref: refs/heads/"); ok && name == "HEAD" {
+			info.Branch = target
+		} else if branch, ok := strings.CutPrefix(name, "refs/heads/"); ok && isHash(value) {
+			heads[branch] = value
+		}
+	}
+	info.Head = heads[info.Branch]
+	switch {
+	case len(heads) == 0:
+		return info, noCommits(url)
+	case info.Branch == "":
+		return info, detached(url)
+	case info.Head == "":
+		return info, fail(KindNoCommits, "branch %q of %s has no commits", info.Branch, url).hint("name another branch")
+	}
+	return info, nil
+}
+
+// unreachable keeps a kind that says more than "git failed".
+func unreachable(where string, err error) error {
+	if k := KindOf(err); k != "" && k != KindFailed && k != KindNotARepository {
+		return err
+	}
+	return fail(KindUnreachable, "reach %s", where).because(err).hint("check the address, the network and the credentials")
+}

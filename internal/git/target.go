@@ -1,0 +1,198 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// target is the branch that a landing moves, local or remote.
+type target struct {
+	vault    *Vault
+	branch   string
+	old, new string
+	loc      location  // local
+	fresh    bool      // local: the branch exists only as a remote's so far
+	checkout *checkout // local: the working tree that has it checked out, locked; may be nil
+}
+
+// openTarget refuses whatever a person has to settle first, and locks the
+// checkout so that the answer still holds when the target moves.
+func (v *Vault) openTarget(ctx context.Context, s LandSpec, old, commit string) (*target, error) {
+	t := &target{vault: v, branch: s.Target, old: old, new: commit}
+	if v.source.kind == sourceURL {
+		return t, nil
+	}
+	var err error
+	if t.loc, err = locate(v.source.text); err != nil {
+		return nil, err
+	}
+	own, err := v.Ref(ctx, originPrefix+s.Target)
+	if t.fresh = KindOf(err) == KindBranchMissing; err != nil && !t.fresh {
+		return nil, err
+	}
+	_ = own
+	if t.checkout, err = v.git.findCheckout(ctx, t.loc, s.Target); err != nil || t.checkout == nil {
+		return t, err
+	}
+	if err := t.checkout.lock(ctx, s.PrivateRef); err != nil {
+		return nil, err
+	}
+	if err := t.checkout.refuse(ctx, t); err != nil {
+		t.release()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *target) release() {
+	if t.checkout != nil {
+		t.checkout.unlock()
+	}
+}
+
+// move brings the objects over and moves the ref, all or nothing.
+func (t *target) move(ctx context.Context) error {
+	if t.vault.source.kind == sourceURL {
+		return t.push(ctx)
+	}
+	git := t.vault.git
+	there := []string{"GIT_DIR=" + t.loc.common}
+	err := git.transfer(ctx, transfer{from: t.vault.env(), to: there, want: []string{t.new}, have: []string{t.old}, strict: false})
+	if err != nil {
+		return err
+	}
+	old := t.old
+	if t.fresh {
+		old = zeroHash
+	}
+	_, err = git.run(ctx, command{
+		args: []opt{"update-ref", "--no-deref", "-m", "claudomator: land", "-z", "--stdin"},
+		env:  there, stdin: strings.NewReader("update refs/heads/" + t.branch + "\x00" + t.new + "\x00" + old + "\x00"),
+	})
+	if err == nil {
+		return nil
+	}
+	now, readErr := git.refsAt(ctx, t.loc)
+	if readErr == nil && now["refs/heads/"+t.branch] != strings.TrimPrefix(old, zeroHash) {
+		return fail(KindRefMoved, "%q moved meanwhile", t.branch).because(err)
+	}
+	return err
+}
+
+// push moves a remote's branch; the lease makes it a compare-and-swap.
+func (t *target) push(ctx context.Context) error {
+	ref := "refs/heads/" + t.branch
+	lease, err := leaseOpt(ref, t.old)
+	if err != nil {
+		return err
+	}
+	out, err := t.vault.git.run(ctx, command{
+		args:   []opt{"push", "--porcelain", "--atomic", "--no-verify", lease},
+		values: []string{t.vault.source.text, t.new + ":" + ref}, env: t.vault.env(), network: true,
+	})
+	if err == nil {
+		return nil
+	}
+	said := string(out) + err.Error()
+	for _, moved := range []string{"stale info", "fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref"} {
+		if strings.Contains(said, moved) {
+			return fail(KindRefMoved, "%q moved meanwhile", t.branch).because(err)
+		}
+	}
+	if strings.Contains(said, "[remote rejected]") {
+		return fail(KindPushRejected, "the remote refused %q", t.branch).because(err).hint("see what the remote said")
+	}
+	return unreachable(t.vault.source.text, err)
+}
+
+// follow updates the locked checkout after the ref moved.
+func (t *target) follow(ctx context.Context) (string, []Warning) {
+	if t.checkout == nil {
+		return "", nil
+	}
+	// The target has moved: giving up now would leave the checkout behind.
+	ctx = context.WithoutCancel(ctx)
+	if err := t.checkout.update(ctx, t.old, t.new); err != nil {
+		return "", []Warning{staleCheckout(t.checkout.dir, err)}
+	}
+	return t.checkout.dir, nil
+}
+
+func staleCheckout(dir string, err error) Warning {
+	return Warning{WarnCheckoutStale, fmt.Sprintf("the branch moved, but its checkout could not follow: %v", err), []string{Display(dir)}}
+}
+
+// finishCheckout completes the checkout of a landing that a crash cut off.
+func (v *Vault) finishCheckout(ctx context.Context, s LandSpec, old, commit string) (string, []Warning) {
+	if v.source.kind != sourcePath {
+		return "", nil
+	}
+	loc, err := locate(v.source.text)
+	if err != nil {
+		return "", []Warning{staleCheckout(v.source.text, err)}
+	}
+	c, err := v.git.findCheckout(ctx, loc, s.Target)
+	if err == nil && c == nil {
+		return "", nil
+	}
+	if err == nil {
+		err = c.lock(ctx, s.PrivateRef)
+	}
+	if err != nil {
+		return "", []Warning{staleCheckout(v.source.text, err)}
+	}
+	defer c.unlock()
+	dirty, err := c.changes(ctx)
+	if err == nil && len(dirty) > 0 {
+		if err = c.heal(ctx, v, old, commit); err == nil {
+			err = c.update(ctx, old, commit)
+		}
+	}
+	if err != nil {
+		return "", []Warning{staleCheckout(c.dir, err)}
+	}
+	return c.dir, nil
+}
+
+// heal tells the index about files that the interrupted update had written
+// already, so that they do not look like the user's edits.
+func (c *checkout) heal(ctx context.Context, v *Vault, old, commit string) error {
+	changes, err := v.rawDiff(ctx, old, commit)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return storageError("open "+c.dir, err)
+	}
+	defer root.Close()
+	if err := c.beginIndex(); err != nil {
+		return err
+	}
+	reader := &scanner{root: root}
+	var in bytes.Buffer
+	for _, f := range changes {
+		if f.Status == "D" || !safePath(f.Path) || !exists(filepath.Join(c.dir, f.Path)) {
+			continue
+		}
+		mode, data, _, err := reader.load(f.Path)
+		if err == nil && data != nil && mode == f.NewMode && objectName("blob", data) == f.newHash {
+			fmt.Fprintf(&in, "%s %s\t%s\x00", f.NewMode, f.newHash, f.Path)
+		}
+	}
+	if in.Len() == 0 {
+		return nil
+	}
+	if _, err := c.run(ctx, command{args: []opt{"update-index", "--add", "-z", "--index-info"}, stdin: &in}); err != nil {
+		return err
+	}
+	_, err = c.run(ctx, command{args: []opt{"update-index", "-q", "--refresh"}})
+	if e := (*Error)(nil); asExit(err, &e) && e.Exit == 1 {
+		err = nil // some entries are not up to date: the merge decides about them
+	}
+	return err
+}
