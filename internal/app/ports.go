@@ -99,7 +99,6 @@ type Settings interface {
 	SaveProject(ctx context.Context, p *work.Project) error         // Version 0: new; Conflict when changed or the name is taken
 	Roles(ctx context.Context) ([]work.RoleConfig, error)           // all versions, by name and version
 	SaveRole(ctx context.Context, r work.RoleConfig) (work.RoleConfig, error)
-	Tokens
 }
 
 // Tokens keeps the credentials of people; only hashes are stored.

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// StringList is a list of strings that may also be written as one string.
+type StringList []string
+
+// UnmarshalJSON takes a list or one string.
+func (l *StringList) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte(`"`)) {
+		var one string
+		if err := json.Unmarshal(data, &one); err != nil {
+			return err
+		}
+		*l = StringList{one}
+		return nil
+	}
+	var many []string
+	if err := json.Unmarshal(data, &many); err != nil {
+		return work.Errorf(work.Invalid, "a list of texts, or one text, is expected")
+	}
+	*l = many
+	return nil
+}
+
+// UnmarshalYAML takes a list or one string.
+func (l *StringList) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		*l = StringList{node.Value}
+		return nil
+	}
+	var many []string
+	if err := node.Decode(&many); err != nil {
+		return err
+	}
+	*l = many
+	return nil
+}

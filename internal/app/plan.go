@@ -1,0 +1,232 @@
+package app
+
+import (
+	"context"
+	"embed"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/review"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// RunPlan is all that the engine needs to carry out one execution; a copy, so
+// that nothing of the tree is shared.
+type RunPlan struct {
+	Task      work.Task
+	Execution work.Execution
+	Project   work.Project
+	Spec      work.AgentSpec // resolved: task, role, parent, project, server
+	Prompt    string         // what the agent reads; for a command its instructions, byte for byte
+	Base      string         // commit to start from; empty: the freshly fetched default branch with On merged in
+	On        []work.BuiltOn // commits of other trees it is built on
+	Detached  bool           // judges and gates: a throw-away workspace at Base
+	Fresh     bool           // start again from the base; what is there is kept as a snapshot
+	Gates     []string
+	Timeout   time.Duration
+	Silence   time.Duration
+	Isolation string
+	// Into is the branch's task of the parent, whose head a child starts from.
+	Parent work.TaskID
+}
+
+// PlanRun reads what an execution is to do. Conflict with reason "stale" when it
+// does not wait or run any more.
+func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.ExecutionID) (*RunPlan, error) {
+	rules, err := s.rules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var plan *RunPlan
+	err = s.View(ctx, treeID, func(tree *work.Tree) error {
+		x := tree.Execution(id)
+		if x == nil || !x.Live() {
+			return work.Errorf(work.Conflict, "execution %s is over", id).WithReason("stale")
+		}
+		t := tree.Task(x.TaskID)
+		plan = &RunPlan{Task: *t, Execution: *x, Project: tree.Project, Parent: t.ParentTaskID, Fresh: t.Book.Fresh}
+		role := rules.Roles[t.Role()]
+		plan.Spec, err = resolveAgent(t.Agent, role, tree.Task(t.ParentTaskID), tree.Project, s.o.Defaults)
+		if err != nil && x.Kind == work.AgentRun {
+			return err
+		}
+		s.limits(plan, role)
+		plan.origin(tree)
+		if x.Kind == work.GateRun {
+			plan.Gates = review.Commands(tree, t)
+			return nil
+		}
+		plan.Prompt, err = prompt(tree, t, role, plan.Spec)
+		return err
+	})
+	return plan, err
+}
+
+// origin says where the workspace starts.
+func (p *RunPlan) origin(tree *work.Tree) {
+	t := p.Task
+	switch {
+	case p.Execution.Kind == work.GateRun:
+		p.Base, p.Detached = p.Execution.Commit, true
+	case t.Judges != nil:
+		p.Base, p.Detached = t.Judges.Commit, true
+	case t.Book.Base != "" && (!t.Book.Fresh || t.AttemptOf != ""):
+		p.Base = t.Book.Base
+	case t.ParentTaskID != "":
+		p.Base = tree.Task(t.ParentTaskID).Book.Head
+	}
+	if p.Base != "" {
+		return
+	}
+	p.On = slices.Clone(t.BuiltOn)
+	if p.On == nil && t.ParentTaskID == "" {
+		for _, d := range t.DependsOn {
+			if o := tree.Outer[d]; o.Head != "" {
+				p.On = append(p.On, work.BuiltOn{TaskID: o.Current, Commit: o.Head})
+			}
+		}
+	}
+}
+
+func (s *Service) limits(p *RunPlan, role work.RoleConfig) {
+	d := s.o.Defaults
+	p.Timeout = firstDuration(time.Duration(p.Task.Timeout), time.Duration(role.Timeout), time.Duration(p.Project.Limits.Timeout), d.Timeout)
+	if p.Task.Judges != nil {
+		p.Timeout = firstDuration(time.Duration(p.Task.Timeout), d.JudgeTimeout)
+	}
+	if p.Execution.Kind == work.GateRun {
+		p.Timeout = d.GateTimeout
+	}
+	p.Silence = firstDuration(time.Duration(p.Project.Limits.Silence), d.Silence)
+	p.Isolation = firstText(p.Project.Isolation, d.Isolation)
+}
+
+func firstDuration(list ...time.Duration) time.Duration {
+	for _, d := range list {
+		if d > 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+func firstText(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// resolveAgent merges the agent settings: task over role over parent over
+// project over server.
+func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent *work.Task, project work.Project, d Defaults) (work.AgentSpec, error) {
+	if spec.Type == "" && len(spec.Command) == 0 {
+		spec.Type, spec.Command = role.Agent, role.Command
+	}
+	if spec.Type == "" && len(spec.Command) > 0 {
+		spec.Type = "command"
+	}
+	if spec.Type == "" && parent != nil {
+		spec.Type, spec.Command = parent.Agent.Type, parent.Agent.Command
+		spec.Model = firstText(spec.Model, parent.Agent.Model)
+	}
+	spec.Type = firstText(spec.Type, project.Agent, d.Agent)
+	spec.Model = firstText(spec.Model, role.Model)
+	if spec.AllowedTools == nil {
+		spec.AllowedTools = role.AllowedTools
+	}
+	if spec.MaxBudgetUSD == 0 {
+		spec.MaxBudgetUSD = role.MaxBudgetUSD
+	}
+	if spec.Type == "command" && len(spec.Command) == 0 {
+		spec.Command = []string{"sh"}
+	}
+	if spec.Type == "" {
+		return spec, work.Errorf(work.Invalid, "no agent is chosen for this task").WithReason("no_agent").
+			WithHint("give --agent TYPE, or set one: claudomator project set NAME --agent TYPE")
+	}
+	return spec, nil
+}
+
+//go:embed prompts/*.md
+var promptFiles embed.FS
+
+type promptFacts struct {
+	Task         work.Task
+	Instructions string
+	Base, Commit string
+	Gates        []work.GateResult
+	Verdicts     []spoken
+	History      []past
+	Conflicts    []string
+	Lessons      []string
+}
+
+type spoken struct {
+	Role work.Role
+	work.Verdict
+}
+
+type past struct {
+	AttemptNo int
+	Reason    string
+}
+
+// prompt composes what an agent reads. A command gets its instructions byte for
+// byte; a judging one the judge's prompt.
+func prompt(tree *work.Tree, t *work.Task, role work.RoleConfig, spec work.AgentSpec) (string, error) {
+	facts := promptFacts{Task: *t, Instructions: t.Agent.Instructions, Conflicts: t.Book.Conflicts, Lessons: tree.Project.Lessons}
+	if t.Kind == work.Improvement && facts.Instructions == "" {
+		facts.Instructions = t.Description
+	}
+	name := "prompts/work.md"
+	if t.Judges != nil {
+		name = "prompts/judge.md"
+		facts.judge(tree, t)
+	} else if spec.Type == "command" {
+		return facts.Instructions, nil
+	}
+	tmpl, err := template.ParseFS(promptFiles, name)
+	if err != nil {
+		return "", work.Errorf(work.Internal, "read prompt %s: %w", name, err)
+	}
+	var b strings.Builder
+	if role.Prompt != "" {
+		b.WriteString(role.Prompt + "\n\n")
+	}
+	if err := tmpl.Execute(&b, facts); err != nil {
+		return "", work.Errorf(work.Internal, "compose prompt %s: %w", name, err)
+	}
+	return b.String(), nil
+}
+
+// judge adds what a judging role sees of the attempt under review.
+func (f *promptFacts) judge(tree *work.Tree, j *work.Task) {
+	t := tree.Task(j.Judges.TaskID)
+	if t == nil {
+		return
+	}
+	f.Task, f.Instructions, f.Base, f.Commit = *t, t.Agent.Instructions, t.Book.Base, j.Judges.Commit
+	if f.Instructions == "" {
+		f.Instructions = t.Description
+	}
+	for _, x := range tree.Runs(t.ID, work.GateRun) {
+		if x.Commit == f.Commit && x.Outcome == work.Success {
+			f.Gates = x.Gates
+		}
+	}
+	for _, other := range tree.JudgesOf(t.ID) {
+		if other.ID != j.ID && other.Verdict != nil && other.Judges.Commit == f.Commit && j.Role() == work.Arbitration {
+			f.Verdicts = append(f.Verdicts, spoken{other.Role(), *other.Verdict})
+		}
+	}
+	for _, attempt := range tree.Chain(t.Position()) {
+		if attempt.RejectionComment != "" {
+			f.History = append(f.History, past{attempt.AttemptNo - 1, attempt.RejectionComment})
+		}
+	}
+}

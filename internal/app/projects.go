@@ -1,0 +1,167 @@
+package app
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claudomator/claudomator/internal/review"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// AddProject registers a repository; it is looked at before anything is stored.
+func (s *Service) AddProject(ctx context.Context, in ProjectInput) (*work.Project, error) {
+	if _, err := may(ctx, true); err != nil {
+		return nil, err
+	}
+	now := s.o.Now()
+	p := &work.Project{ID: work.ProjectID(s.o.IDs.New()), CreatedAt: now, UpdatedAt: now}
+	if err := s.fill(ctx, p, in); err != nil {
+		return nil, err
+	}
+	if err := s.o.Settings.SaveProject(ctx, p); err != nil {
+		return nil, err
+	}
+	return s.o.Settings.Project(ctx, string(p.ID))
+}
+
+// Projects lists the projects by name.
+func (s *Service) Projects(ctx context.Context) ([]*work.Project, error) {
+	if _, err := may(ctx, false); err != nil {
+		return nil, err
+	}
+	return s.o.Settings.Projects(ctx)
+}
+
+// Project is one project.
+func (s *Service) Project(ctx context.Context, ref string) (*work.Project, error) {
+	if _, err := may(ctx, false); err != nil {
+		return nil, err
+	}
+	return s.o.Settings.Project(ctx, ref)
+}
+
+// SetProject changes a project.
+func (s *Service) SetProject(ctx context.Context, ref string, in ProjectInput) (*work.Project, error) {
+	if _, err := may(ctx, true); err != nil {
+		return nil, err
+	}
+	p, err := s.o.Settings.Project(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	p.UpdatedAt = s.o.Now()
+	if err := s.fill(ctx, p, in); err != nil {
+		return nil, err
+	}
+	if err := s.o.Settings.SaveProject(ctx, p); err != nil {
+		return nil, err
+	}
+	return s.o.Settings.Project(ctx, string(p.ID))
+}
+
+// RemoveProject hides a project whose work is over; its tasks and its vault
+// stay.
+func (s *Service) RemoveProject(ctx context.Context, ref string) error {
+	if _, err := may(ctx, true); err != nil {
+		return err
+	}
+	p, err := s.o.Settings.Project(ctx, ref)
+	if err != nil {
+		return err
+	}
+	var open []work.State
+	for _, state := range work.States() {
+		if !state.Ended() {
+			open = append(open, state)
+		}
+	}
+	page, err := s.o.Lists.Tasks(ctx, TaskFilter{Project: p.ID, States: open, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(page.Items) > 0 {
+		return work.Errorf(work.Illegal, "project %s has open work (%s)", p.Name, page.Items[0].ID).WithReason("open_work").WithHint("cancel or finish its tasks first")
+	}
+	p.Removed, p.UpdatedAt = true, s.o.Now()
+	return s.o.Settings.SaveProject(ctx, p)
+}
+
+// fill puts what was given into a project and checks the whole.
+func (s *Service) fill(ctx context.Context, p *work.Project, in ProjectInput) error {
+	assign(&p.Name, in.Name)
+	assign(&p.Setup, in.Setup)
+	assign(&p.Validate, in.Validate)
+	assign(&p.Deploy, in.Deploy)
+	assign(&p.Policy, in.Policy)
+	assign(&p.Policies, in.Policies)
+	assign(&p.Agent, in.Agent)
+	assign(&p.Isolation, in.Isolation)
+	assign(&p.Limits, in.Limits)
+	assign(&p.Environment, in.Environment)
+	assign(&p.AutoLand, in.AutoLand)
+	assign(&p.Lessons, in.Lessons)
+	if in.MaxFixes != nil {
+		p.MaxFixes = in.MaxFixes
+	}
+	if err := s.checkProject(ctx, p); err != nil {
+		return err
+	}
+	if in.Repository == nil && in.Branch == nil && p.Branch != "" {
+		return nil
+	}
+	repository, branch := p.Repository, p.Branch
+	assign(&repository, in.Repository)
+	if in.Repository != nil {
+		branch = "" // another repository has another default branch
+	}
+	assign(&branch, in.Branch)
+	if repository == "" {
+		p.Repository, p.Branch = "", "main"
+		return nil
+	}
+	var err error
+	p.Repository, p.Branch, err = s.o.Repositories.Inspect(ctx, repository, branch)
+	return err
+}
+
+func (s *Service) checkProject(ctx context.Context, p *work.Project) error {
+	switch {
+	case !work.ValidName(p.Name):
+		return work.Errorf(work.Invalid, "project name %q is not one", p.Name).WithHint("lower-case letters, digits, dash, dot, underscore; at most 100")
+	case p.MaxFixes != nil && (*p.MaxFixes < 0 || *p.MaxFixes > 100):
+		return work.Errorf(work.Invalid, "max_fix_attempts is %d, it must be 0 to 100", *p.MaxFixes)
+	case p.Isolation != "" && p.Isolation != "none":
+		return work.Errorf(work.Invalid, "isolation %q is not available", p.Isolation).WithHint("until isolation is built: none")
+	case p.Limits.Slots < 0 || p.Limits.Timeout < 0 || p.Limits.Silence < 0:
+		return work.Errorf(work.Invalid, "a limit is negative")
+	}
+	if p.Policy != "" {
+		if _, err := review.Preset(p.Policy); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Policies)) {
+		if err := review.CheckRule(key, p.Policies[key]); err != nil {
+			return err
+		}
+	}
+	for name := range p.Environment {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "CLAUDOMATOR_") {
+			return work.Errorf(work.Invalid, "environment name %q cannot be used", name)
+		}
+	}
+	for _, command := range p.Validate {
+		if strings.TrimSpace(command) == "" {
+			return work.Errorf(work.Invalid, "a validate command is empty")
+		}
+	}
+	return s.knownAgent(ctx, p.Agent)
+}
+
+func assign[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

@@ -1,0 +1,197 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/review"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// Options is what the service stands on; cmd wires it.
+type Options struct {
+	Trees        Trees
+	Lookup       Lookup
+	Lists        Lists
+	Settings     Settings
+	Tokens       Tokens
+	Diffs        Diffs
+	Transcripts  Transcripts
+	Agents       AgentCatalog
+	Repositories Repositories
+	IDs          work.IDs
+	Now          func() time.Time // the only clock of the program
+	Defaults     Defaults
+	Log          *slog.Logger
+	// Committed is told of every commit, after it: the engine's timers.
+	Committed func(work.ChangeSet)
+}
+
+// Defaults are the server's limits where nothing nearer says otherwise.
+type Defaults struct {
+	Agent        string
+	Timeout      time.Duration // of a task's execution
+	Silence      time.Duration // without output
+	JudgeTimeout time.Duration
+	GateTimeout  time.Duration
+	Isolation    string
+}
+
+// Service implements API and serves the engine.
+type Service struct {
+	o     Options
+	locks keyedLocks
+	cache treeCache
+	hub   *Hub
+
+	rolesMu sync.Mutex
+	roles   map[work.Role]work.RoleConfig
+}
+
+var _ API = (*Service)(nil)
+
+// New makes a service; it starts nothing.
+func New(o Options) *Service {
+	return &Service{o: o, hub: newHub(o.Lists)}
+}
+
+// tries bounds how often a decision is made again because the tree changed.
+const tries = 5
+
+// Do applies a command to a tree: load, decide, settle, commit, then tell.
+func (s *Service) Do(ctx context.Context, tree work.TreeID, by work.Actor, c work.Command) error {
+	return s.change(ctx, tree, by, nil, c)
+}
+
+// fresh makes the tree of a command that begins one.
+type fresh func(ctx context.Context) (*work.Tree, error)
+
+func (s *Service) change(ctx context.Context, id work.TreeID, by work.Actor, begin fresh, c work.Command) error {
+	unlock, err := s.locks.lock(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for range tries {
+		err = s.attempt(ctx, id, by, begin, c)
+		if e, ok := work.AsError(err); !ok || e.Code != work.Conflict || (e.Reason != "version" && e.Reason != "edges") {
+			return err
+		}
+	}
+	return work.Errorf(work.Conflict, "the tree %s kept changing", id).WithReason("busy").WithHint("try again")
+}
+
+func (s *Service) attempt(ctx context.Context, id work.TreeID, by work.Actor, begin fresh, c work.Command) (err error) {
+	tree, err := s.tree(ctx, id, begin)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			s.cache.forget(id) // decided on, but not kept: read it again
+		}
+	}()
+	rules, err := s.rules(ctx)
+	if err != nil {
+		return err
+	}
+	step := work.NewStep(tree, s.o.Now(), s.o.IDs, by)
+	step.MaxFixes = review.MaxFixes(tree)
+	key := keyed{}
+	if k, ok := c.(keyed); ok {
+		key, c = k, k.Command
+	}
+	if err := work.Decide(step, c); err != nil {
+		return err
+	}
+	if err := review.Settle(step, rules); err != nil {
+		return err
+	}
+	if !step.Dirty() {
+		return nil
+	}
+	changes := step.ChangeSet()
+	changes.Idempotency = key.idempotency
+	version, err := s.o.Trees.Commit(ctx, changes)
+	if err != nil {
+		return err
+	}
+	step.Committed(version)
+	if tree.Size() == 0 {
+		s.cache.forget(id) // removed
+	} else {
+		s.cache.keep(tree)
+	}
+	s.hub.publish(changes.Events)
+	if s.o.Committed != nil {
+		s.o.Committed(changes)
+	}
+	return nil
+}
+
+// keyed is a command with a client's idempotency key.
+type keyed struct {
+	work.Command
+	idempotency *work.Idempotency
+}
+
+// tree gives the tree to decide on: from memory, the store, or newly begun.
+func (s *Service) tree(ctx context.Context, id work.TreeID, begin fresh) (*work.Tree, error) {
+	if begin != nil {
+		return begin(ctx)
+	}
+	if tree := s.cache.get(id); tree != nil {
+		if err := s.o.Trees.Refresh(ctx, tree); err != nil {
+			s.cache.forget(id)
+			return nil, err
+		}
+		return tree, nil
+	}
+	return s.o.Trees.LoadTree(ctx, id)
+}
+
+// View lets f look at a tree as it stands; f must not keep or change it.
+func (s *Service) View(ctx context.Context, id work.TreeID, f func(*work.Tree) error) error {
+	unlock, err := s.locks.lock(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	tree, err := s.tree(ctx, id, nil)
+	if err != nil {
+		return err
+	}
+	s.cache.keep(tree)
+	return f(tree)
+}
+
+// rules are the active role configurations and what agents can be used.
+func (s *Service) rules(ctx context.Context) (review.Rules, error) {
+	s.rolesMu.Lock()
+	defer s.rolesMu.Unlock()
+	if s.roles == nil {
+		all, err := s.o.Settings.Roles(ctx)
+		if err != nil {
+			return review.Rules{}, err
+		}
+		active := map[work.Role]work.RoleConfig{}
+		for _, r := range all {
+			if r.Active {
+				active[r.Name] = r
+			}
+		}
+		s.roles = active
+	}
+	return review.Rules{Roles: s.roles, Usable: s.o.Agents.Usable}, nil
+}
+
+func (s *Service) forgetRoles() {
+	s.rolesMu.Lock()
+	defer s.rolesMu.Unlock()
+	s.roles = nil
+}
+
+// Hub is where event streams are read.
+func (s *Service) Hub() *Hub { return s.hub }

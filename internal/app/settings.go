@@ -1,0 +1,204 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// Roles lists the active role configurations.
+func (s *Service) Roles(ctx context.Context) ([]work.RoleConfig, error) {
+	if _, err := may(ctx, false); err != nil {
+		return nil, err
+	}
+	all, err := s.o.Settings.Roles(ctx)
+	return slices.DeleteFunc(all, func(r work.RoleConfig) bool { return !r.Active }), err
+}
+
+// Role lists the versions of one role, oldest first.
+func (s *Service) Role(ctx context.Context, name string) ([]work.RoleConfig, error) {
+	if _, err := may(ctx, false); err != nil {
+		return nil, err
+	}
+	all, err := s.o.Settings.Roles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(r work.RoleConfig) bool { return string(r.Name) != name })
+	if len(all) == 0 {
+		return nil, work.Errorf(work.NotFound, "the role %q has no configuration", name).WithHint("claudomator role set %s --agent TYPE", name)
+	}
+	return all, nil
+}
+
+// SetRole makes a new version of a role's configuration, and lets waiting work
+// see it: a task that had no usable judge may have one now.
+func (s *Service) SetRole(ctx context.Context, name string, in RoleInput) (*work.RoleConfig, error) {
+	if _, err := may(ctx, true); err != nil {
+		return nil, err
+	}
+	if !work.ValidName(name) {
+		return nil, work.Errorf(work.Invalid, "role name %q is not one", name).WithHint("lower-case letters, digits and dashes")
+	}
+	all, err := s.o.Settings.Roles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config := work.RoleConfig{Name: work.Role(name), Active: true}
+	for _, r := range all {
+		if r.Name == config.Name && r.Active {
+			config = r
+		}
+	}
+	assign(&config.Agent, in.Agent)
+	assign(&config.Model, in.Model)
+	assign(&config.Command, in.Command)
+	assign(&config.Prompt, in.Prompt)
+	assign(&config.AllowedTools, in.AllowedTools)
+	assign(&config.MaxBudgetUSD, in.MaxBudgetUSD)
+	assign(&config.Timeout, in.Timeout)
+	assign(&config.Active, in.Active)
+	if in.Command != nil && len(*in.Command) > 0 && in.Agent == nil {
+		config.Agent = "command"
+	}
+	if err := s.checkRole(ctx, config); err != nil {
+		return nil, err
+	}
+	config.CreatedAt = s.o.Now()
+	saved, err := s.o.Settings.SaveRole(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	s.forgetRoles()
+	return &saved, s.resettle(ctx)
+}
+
+func (s *Service) checkRole(ctx context.Context, r work.RoleConfig) error {
+	switch {
+	case len(r.Command) > 0 && r.Command[0] == "":
+		return work.Errorf(work.Invalid, "the command names no program")
+	case len(r.Command) > 0 && r.Agent != "command":
+		return work.Errorf(work.Invalid, "a command goes with agent type command, not %q", r.Agent).WithHint("leave --agent out")
+	case r.Agent == "command" && len(r.Command) == 0:
+		return work.Errorf(work.Invalid, "agent type command needs a command").WithHint(`--command '["sh","-c","…"]'`)
+	case r.MaxBudgetUSD < 0 || r.Timeout < 0:
+		return work.Errorf(work.Invalid, "a limit is negative")
+	}
+	return s.knownAgent(ctx, r.Agent)
+}
+
+// resettle lets every tree that waits for a person be looked at again.
+func (s *Service) resettle(ctx context.Context) error {
+	items, err := s.o.Lists.Inbox(ctx)
+	if err != nil {
+		return err
+	}
+	seen := map[work.TreeID]bool{}
+	for _, item := range items {
+		if item.TaskID == "" {
+			continue
+		}
+		tree, err := s.o.Lookup.TreeOf(ctx, item.TaskID)
+		if err != nil || seen[tree] {
+			continue
+		}
+		seen[tree] = true
+		if err := s.Do(ctx, tree, work.System(), work.Settle{}); err != nil {
+			s.o.Log.Warn("settle again", "tree", tree, "error", err)
+		}
+	}
+	return nil
+}
+
+// Tokens lists the credentials, without secrets.
+func (s *Service) Tokens(ctx context.Context) ([]Token, error) {
+	if _, err := may(ctx, true); err != nil {
+		return nil, err
+	}
+	return s.o.Tokens.Tokens(ctx)
+}
+
+// CreateToken makes a credential; its secret is shown once.
+func (s *Service) CreateToken(ctx context.Context, name string, scope Scope) (*NewToken, error) {
+	if _, err := may(ctx, true); err != nil {
+		return nil, err
+	}
+	return s.newToken(ctx, name, scope)
+}
+
+func (s *Service) newToken(ctx context.Context, name string, scope Scope) (*NewToken, error) {
+	switch {
+	case !work.ValidName(name):
+		return nil, work.Errorf(work.Invalid, "token name %q is not one", name).WithHint("lower-case letters, digits and dashes")
+	case scope != ScopeAdmin && scope != ScopeRead:
+		return nil, work.Errorf(work.Invalid, "scope %q is unknown", scope).WithHint("admin or read")
+	}
+	token := NewToken{Token: Token{ID: s.o.IDs.New(), Name: name, Scope: scope, CreatedAt: s.o.Now()}, Secret: NewSecret()}
+	token.Hash = HashSecret(token.Secret)
+	return &token, s.o.Tokens.SaveToken(ctx, token.Token)
+}
+
+// EnsureToken stores the token of the data directory, if it is not known yet.
+func (s *Service) EnsureToken(ctx context.Context, name, secret string) error {
+	hash := HashSecret(secret)
+	if _, err := s.o.Tokens.TokenByHash(ctx, hash); work.CodeOf(err) != work.NotFound || err == nil {
+		return err
+	}
+	return s.o.Tokens.SaveToken(ctx, Token{ID: s.o.IDs.New(), Name: name, Scope: ScopeAdmin, Hash: hash, CreatedAt: s.o.Now()})
+}
+
+// RevokeToken ends a credential.
+func (s *Service) RevokeToken(ctx context.Context, ref string) error {
+	if _, err := may(ctx, true); err != nil {
+		return err
+	}
+	all, err := s.o.Tokens.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	var found []Token
+	for _, t := range all {
+		if t.RevokedAt.IsZero() && (t.Name == ref || t.ID == ref || (len(ref) > 2 && strings.HasPrefix(t.ID, ref))) {
+			found = append(found, t)
+		}
+	}
+	if len(found) != 1 {
+		return work.Errorf(work.NotFound, "%d tokens are named %q", len(found), ref).WithHint("see `token list`; use the id")
+	}
+	found[0].RevokedAt = s.o.Now()
+	return s.o.Tokens.SaveToken(ctx, found[0])
+}
+
+// Authenticate finds who a secret belongs to. No secret and a wrong one get the
+// same answer.
+func (s *Service) Authenticate(ctx context.Context, secret string) (Caller, error) {
+	t, err := s.o.Tokens.TokenByHash(ctx, HashSecret(secret))
+	if err != nil || secret == "" {
+		if code := work.CodeOf(err); err != nil && code != work.NotFound {
+			return Caller{}, err
+		}
+		return Caller{}, work.Errorf(work.Unauthenticated, "the credential is missing or not valid").
+			WithHint("send `Authorization: Bearer TOKEN`; the first token is in the data directory's file `token`")
+	}
+	return Caller{Name: t.Name, Scope: t.Scope}, nil
+}
+
+// NewSecret makes a secret of 32 random bytes, URL-safe.
+func NewSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// HashSecret is what is stored of a secret: it is random, so a plain digest
+// cannot be guessed back.
+func HashSecret(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
