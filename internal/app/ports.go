@@ -49,24 +49,6 @@ type Schedule interface {
 	Running(ctx context.Context) ([]RunningCount, error)
 }
 
-// Waiting is an execution that waits for a slot.
-type Waiting struct {
-	Execution work.ExecutionID
-	Task      work.TaskID
-	Tree      work.TreeID
-	Project   work.ProjectID
-	Agent     string // agent type, empty when resolved later
-	Priority  work.Priority
-	Since     time.Time
-}
-
-// RunningCount is how many executions run for one project and agent type.
-type RunningCount struct {
-	Project work.ProjectID
-	Agent   string
-	Count   int
-}
-
 // Lookup reads single rows. A ref is an id, an unambiguous prefix of one (three
 // characters or more), or a name; ambiguous ones are Invalid and list matches.
 type Lookup interface {
@@ -108,52 +90,29 @@ type Tokens interface {
 	TokenByHash(ctx context.Context, hash string) (*Token, error) // NotFound when unknown or revoked
 }
 
-// Token is a person's credential.
-type Token struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Scope     Scope     `json:"scope"`
-	Hash      string    `json:"-"` // SHA-256, hex
-	CreatedAt time.Time `json:"created_at"`
-	RevokedAt time.Time `json:"revoked_at,omitzero"`
-}
-
-// Scope is what a token may do.
-type Scope string
+// What the store answers with is plain data of the domain.
+type (
+	// Waiting is an execution that waits for a slot.
+	Waiting = work.Waiting
+	// RunningCount is how many executions run for one project and agent type.
+	RunningCount = work.RunningCount
+	// TaskFilter chooses tasks for a list.
+	TaskFilter = work.TaskFilter
+	// Page is one page of a list.
+	Page[T any] = work.Page[T]
+	// Stats are counts for the health page and the metrics.
+	Stats = work.Stats
+	// Token is a person's credential.
+	Token = work.Token
+	// Scope is what a token may do.
+	Scope = work.Scope
+)
 
 // The scopes.
 const (
-	ScopeAdmin Scope = "admin" // everything
-	ScopeRead  Scope = "read"  // no changes
+	ScopeAdmin = work.ScopeAdmin
+	ScopeRead  = work.ScopeRead
 )
-
-// TaskFilter chooses tasks for a list. Zero fields do not filter.
-type TaskFilter struct {
-	Project  work.ProjectID
-	Tree     work.TreeID
-	Parent   work.TaskID
-	Story    work.StoryID
-	States   []work.State
-	Tag      string
-	Text     string // in name or description
-	TopLevel bool   // only tasks without parent that are no judges
-	All      bool   // superseded and judging tasks too
-	After    string // cursor of the page before
-	Limit    int    // 1 to 500, default 50
-}
-
-// Page is one page of a list, newest first, and the cursor of the next.
-type Page[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty"`
-}
-
-// Stats are counts for the health page and the metrics.
-type Stats struct {
-	Tasks      map[work.State]int          `json:"tasks"`
-	Executions map[work.ExecutionState]int `json:"executions"`
-	CostUSD    float64                     `json:"cost_usd"`
-}
 
 // Diffs reads what a task changed, from the vault.
 type Diffs interface {

@@ -1,0 +1,70 @@
+package work
+
+import "time"
+
+// The types here are what is asked of a store beyond single trees.
+
+// Waiting is an execution that waits for a slot.
+type Waiting struct {
+	Execution ExecutionID
+	Task      TaskID
+	Tree      TreeID
+	Project   ProjectID
+	Agent     string // agent type, empty when resolved later
+	Priority  Priority
+	Since     time.Time
+}
+
+// RunningCount is how many executions run for one project and agent type.
+type RunningCount struct {
+	Project ProjectID
+	Agent   string
+	Count   int
+}
+
+// Token is a person's credential.
+type Token struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Scope     Scope     `json:"scope"`
+	Hash      string    `json:"-"` // SHA-256, hex
+	CreatedAt time.Time `json:"created_at"`
+	RevokedAt time.Time `json:"revoked_at,omitzero"`
+}
+
+// Scope is what a token may do.
+type Scope string
+
+// The scopes.
+const (
+	ScopeAdmin Scope = "admin" // everything
+	ScopeRead  Scope = "read"  // no changes
+)
+
+// TaskFilter chooses tasks for a list. Zero fields do not filter.
+type TaskFilter struct {
+	Project  ProjectID
+	Tree     TreeID
+	Parent   TaskID
+	Story    StoryID
+	States   []State
+	Tag      string
+	Text     string // in name or description
+	TopLevel bool   // only tasks without parent that are no judges
+	All      bool   // superseded and judging tasks too
+	After    string // cursor of the page before
+	Limit    int    // 1 to 500, default 50
+}
+
+// Page is one page of a list, newest first, and the cursor of the next.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty"`
+}
+
+// Stats are counts for the health page and the metrics.
+type Stats struct {
+	Tasks      map[State]int          `json:"tasks"`
+	Executions map[ExecutionState]int `json:"executions"`
+	CostUSD    float64                `json:"cost_usd"`
+}
