@@ -41,7 +41,7 @@ type Exit struct {
 	Signal syscall.Signal // 0 when it exited by itself
 }
 
-// String is for people: "exit status 3" or "killed by signal: terminated".
+// String is for people: "exit status 3" or "ended by signal: terminated".
 func (e Exit) String() string {
 	if e.Signal != 0 {
 		return "ended by signal: " + e.Signal.String()
@@ -108,6 +108,19 @@ func (p *Process) PID() int { return p.record.PID }
 
 // Exited is closed when the main process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Exit is how the main process ended, if it has.
+func (p *Process) Exit() (Exit, bool) {
+	select {
+	case <-p.exited:
+		return p.exit, true
+	default:
+		return Exit{}, false
+	}
+}
+
+// Level is the isolation really used.
+func (p *Process) Level() Level { return p.record.Level }
 
 // Wait returns when the main process has ended and its output is complete, or
 // the output grace is over because an orphan still holds a pipe. What the
