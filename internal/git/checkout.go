@@ -205,7 +205,22 @@ func (c *checkout) refuse(ctx context.Context, t *target) error {
 	if len(inTheWay) > 0 {
 		return fail(KindDirtyCheckout, "untracked files in %s would be overwritten", c.dir).about(inTheWay).hint("move or commit them, then land again")
 	}
-	return nil
+	return c.rehearse(ctx, t)
+}
+
+// rehearse lets git itself say whether the update would work, before anything
+// moves. The new objects are still the vault's.
+func (c *checkout) rehearse(ctx context.Context, t *target) error {
+	lent := *c
+	lent.config = append([]string{alternates(filepath.Join(t.vault.dir, "objects"))}, c.config...)
+	if err := c.beginIndex(); err != nil {
+		return err
+	}
+	_, err := lent.run(ctx, command{args: []opt{"read-tree", "-m", "-u", "--dry-run"}, values: []string{t.old, t.new}})
+	if e := (*Error)(nil); asExit(err, &e) && e.Kind == KindFailed {
+		return fail(KindDirtyCheckout, "the checkout in %s could not be updated", c.dir).because(err).hint("move the named files away, then land again")
+	}
+	return err
 }
 
 // changes lists staged, edited and unmerged paths; untracked files do not count.

@@ -128,7 +128,8 @@ func (v *Vault) collectAbsent(ctx context.Context, spec CollectSpec, base string
 	if out.Base == "" || out.Head == "" {
 		return out, nil
 	}
-	return out, v.count(ctx, &out)
+	_, err := v.newWorkspace(spec.Dir).count(ctx, &out)
+	return out, err
 }
 
 func (c *collection) collect(ctx context.Context) error {
@@ -157,7 +158,8 @@ func (c *collection) collect(ctx context.Context) error {
 	}
 	if len(c.out.Unresolved) > 0 {
 		c.out.Head = branchHead
-		return c.ws.vault.count(ctx, &c.out)
+		_, err := c.ws.count(ctx, &c.out)
+		return err
 	}
 	if err := c.commitDirt(ctx, scan); err != nil {
 		return err
@@ -203,6 +205,15 @@ func (c *collection) commits(ctx context.Context) error {
 	if own != "" && own != head {
 		if err := c.ownBranch(ctx, own); err != nil {
 			return err
+		}
+	}
+	if c.ws.Taken != "" { // collected before: what was made of it then still counts
+		in, err := c.ws.vault.Contains(ctx, c.head, c.ws.Taken)
+		if err != nil {
+			return err
+		}
+		if in {
+			c.head = c.ws.Taken
 		}
 	}
 	return c.extras(ctx)

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,6 +19,7 @@ type registration struct {
 	Ready     bool       `json:"ready"` // false: being made
 	Branch    string     `json:"branch,omitempty"`
 	Base      string     `json:"base"`            // HEAD as we set it
+	Taken     string     `json:"taken,omitempty"` // what the last Collect made of the workspace
 	Tree      string     `json:"tree"`            // what our index and the files held
 	Merge     string     `json:"merge,omitempty"` // commit whose merge is the work
 	Conflicts []Conflict `json:"conflicts,omitempty"`
@@ -28,6 +30,21 @@ type workspace struct {
 	registration
 	vault *Vault
 	key   string
+
+	diffed   Stat // the last difference asked for: collecting needs one twice
+	from, to string
+}
+
+// diff compares two trees and remembers the answer.
+func (w *workspace) diff(ctx context.Context, from, to string) (Stat, error) {
+	if w.from == from && w.to == to {
+		return w.diffed, nil
+	}
+	stat, err := w.vault.Diff(ctx, from, to)
+	if err == nil {
+		w.diffed, w.from, w.to = stat, from, to
+	}
+	return stat, err
 }
 
 // resolveDir returns the directory's path with its parent's links resolved.

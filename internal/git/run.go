@@ -112,6 +112,7 @@ type command struct {
 	stdin   io.Reader
 	network bool // may use network protocols, the user's HOME and ssh agent
 	lasting bool // no deadline: the owner ends it
+	magic   bool // the command cannot be told to take paths literally: begin them with "./"
 	limit   int  // cap on output, default 64 MiB
 }
 
@@ -252,9 +253,12 @@ func (g *Git) environment(c command) []string {
 		"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "TZ=UTC",
 		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_ATTR_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
-		"GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_PAGER=cat", "GIT_EDITOR=false",
+		"GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat", "GIT_EDITOR=false",
 		"GIT_AUTHOR_NAME=" + g.opts.Name, "GIT_AUTHOR_EMAIL=" + g.opts.Email,
 		"GIT_COMMITTER_NAME=" + g.opts.Name, "GIT_COMMITTER_EMAIL=" + g.opts.Email,
+	}
+	if !c.magic {
+		env = append(env, "GIT_LITERAL_PATHSPECS=1")
 	}
 	if c.network {
 		env = append(env, "GIT_ALLOW_PROTOCOL=file:https:http:ssh:git",

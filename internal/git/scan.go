@@ -55,11 +55,11 @@ func (w *workspace) expected(ctx context.Context, head string) (map[string]want,
 	if from == tree {
 		return wants, nil
 	}
-	changes, err := w.vault.rawDiff(ctx, from, tree)
+	changes, err := w.diff(ctx, from, tree)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range changes {
+	for _, c := range changes.Files {
 		if c.OldPath != "" {
 			delete(wants, c.OldPath)
 		}
@@ -321,15 +321,15 @@ func (s *scanner) ignored(candidates []string) (map[string]bool, error) {
 		return ignored, nil
 	}
 	out, err := s.ws.vault.git.run(s.ctx, command{
-		args: []opt{"check-ignore", "--no-index", "-z", "--stdin"}, stdin: strings.NewReader(strings.Join(candidates, "\x00") + "\x00"),
-		env: s.ws.env(s.ws.index()), dir: s.ws.Dir,
+		args: []opt{"check-ignore", "--no-index", "-z", "--stdin"}, env: s.ws.env(s.ws.index()), dir: s.ws.Dir, magic: true,
+		stdin: strings.NewReader("./" + strings.Join(candidates, "\x00./") + "\x00"),
 	})
 	var e *Error
 	if err != nil && (!errors.As(err, &e) || e.Exit != 1) {
 		return nil, err
 	}
 	for p := range strings.SplitSeq(string(out), "\x00") {
-		ignored[p] = true
+		ignored[strings.TrimPrefix(p, "./")] = true
 	}
 	return ignored, nil
 }

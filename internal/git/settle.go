@@ -140,7 +140,8 @@ func (c *collection) advance(ctx context.Context, branchHead string) error {
 				if err := v.putRef(ctx, kept, c.head); err != nil {
 					return err
 				}
-				return v.count(ctx, &c.out)
+				_, err := c.ws.count(ctx, &c.out)
+				return err
 			}
 			c.out.warn(WarnMerged, "the branch had moved on; the work was merged into it")
 			head = commit
@@ -164,8 +165,12 @@ func (c *collection) advance(ctx context.Context, branchHead string) error {
 
 // finish counts, and points at what a person should look at in the commits.
 func (c *collection) finish(ctx context.Context) error {
-	stat, err := c.ws.vault.countStat(ctx, &c.out)
+	stat, err := c.ws.count(ctx, &c.out)
 	if err != nil {
+		return err
+	}
+	c.ws.Taken = c.head
+	if err := c.ws.save(); err != nil {
 		return err
 	}
 	var secrets, modules []string
@@ -198,23 +203,29 @@ func inBuildTree(p string) bool {
 // countLimit bounds the walk that counts commits.
 const countLimit = 1000
 
-func (v *Vault) count(ctx context.Context, o *Collected) error {
-	_, err := v.countStat(ctx, o)
-	return err
-}
-
-func (v *Vault) countStat(ctx context.Context, o *Collected) (Stat, error) {
+// count fills in the numbers between Base and Head.
+func (w *workspace) count(ctx context.Context, o *Collected) (Stat, error) {
 	if o.Head == o.Base {
 		o.NoChanges = true
 		return Stat{}, nil
 	}
-	stat, err := v.Diff(ctx, o.Base, o.Head)
+	from, err := w.vault.treeOf(ctx, o.Base)
 	if err != nil {
 		return Stat{}, err
 	}
+	to, err := w.vault.treeOf(ctx, o.Head)
+	if err != nil {
+		return Stat{}, err
+	}
+	var stat Stat
+	if from != to {
+		if stat, err = w.diff(ctx, from, to); err != nil {
+			return Stat{}, err
+		}
+	}
 	o.Files, o.Insertions, o.Deletions = len(stat.Files), stat.Insertions, stat.Deletions
 	o.NoChanges = len(stat.Files) == 0
-	o.Commits, err = v.countCommits(ctx, o.Base, o.Head)
+	o.Commits, err = w.vault.countCommits(ctx, o.Base, o.Head)
 	return stat, err
 }
 

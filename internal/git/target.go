@@ -30,11 +30,10 @@ func (v *Vault) openTarget(ctx context.Context, s LandSpec, old, commit string) 
 	if t.loc, err = locate(v.source.text); err != nil {
 		return nil, err
 	}
-	own, err := v.Ref(ctx, originPrefix+s.Target)
+	_, err = v.Ref(ctx, originPrefix+s.Target)
 	if t.fresh = KindOf(err) == KindBranchMissing; err != nil && !t.fresh {
 		return nil, err
 	}
-	_ = own
 	if t.checkout, err = v.git.findCheckout(ctx, t.loc, s.Target); err != nil || t.checkout == nil {
 		return t, err
 	}

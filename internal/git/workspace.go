@@ -65,7 +65,7 @@ func (v *Vault) Prepare(ctx context.Context, ws Workspace) (Prepared, error) {
 			return Prepared{}, err
 		}
 	}
-	w.Ready, w.Branch, w.Base, w.Merge, w.Conflicts = false, ws.Branch, head, "", nil
+	w.Ready, w.Branch, w.Base, w.Taken, w.Merge, w.Conflicts = false, ws.Branch, head, "", "", nil
 	var m merged
 	if ws.Merge != "" {
 		if head, m, err = v.startMerge(ctx, ws, head); err != nil {
