@@ -83,7 +83,8 @@ func (s *Spec) program() (string, error) {
 		if err == nil {
 			return path, nil
 		}
-		if errors.Is(err, ErrNotExecutable) && blocked == nil {
+		// A directory that may not be entered holds nothing for this run.
+		if errors.Is(err, ErrNotExecutable) && !errors.Is(err, fs.ErrPermission) && blocked == nil {
 			blocked = err
 		}
 	}

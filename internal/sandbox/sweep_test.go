@@ -164,3 +164,18 @@ func TestMembers(t *testing.T) {
 		t.Errorf("members by marker alone: %s", got)
 	}
 }
+
+// A run that keeps forking daemons while it is being ended leaves none.
+func TestEndDuringAStormOfForks(t *testing.T) {
+	t.Parallel()
+	modes(t, func(t *testing.T, h *Host) {
+		spec := shell(t, `i=0; while [ $i -lt 2000 ]; do i=$((i+1)); (setsid sleep 3600 &); [ $i -eq 20 ] && echo >ready; done; sleep 3600`)
+		p := start(t, h, spec)
+		eventually(t, "the storm has begun", func() bool { _, err := os.Stat(filepath.Join(spec.Dir, "ready")); return err == nil })
+		ended := end(t, p)
+		left, err := h.machine.find(tree{id: spec.ID, pid: p.PID()})
+		if err != nil || len(left) != 0 || ended.Killed < 20 {
+			t.Errorf("killed %d, left %d, %v", ended.Killed, len(left), err)
+		}
+	})
+}
