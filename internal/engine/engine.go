@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/agent"
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/sandbox"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// Core is what the engine needs of the application service.
+type Core interface {
+	Do(ctx context.Context, tree work.TreeID, by work.Actor, c work.Command) error
+	View(ctx context.Context, tree work.TreeID, f func(*work.Tree) error) error
+	PlanRun(ctx context.Context, tree work.TreeID, id work.ExecutionID) (*app.RunPlan, error)
+}
+
+// Tasks is what the janitor needs to know of tasks.
+type Tasks interface {
+	Task(ctx context.Context, id work.TaskID) (*work.Task, error)
+}
+
+// Options is what an engine stands on.
+type Options struct {
+	Core      Core
+	Schedule  app.Schedule
+	Tasks     Tasks
+	Queue     *Queue
+	Vaults    *Vaults
+	Host      *sandbox.Host
+	Agents    map[string]agent.Agent
+	DataDir   string
+	Node      string // stable name of this server
+	Slots     int
+	PerAgent  map[string]int // slots by agent type; 0 or missing: no limit of its own
+	Bin       string         // this program, for `claudomator tool`
+	MCPURL    string
+	Mask      Mask
+	Retention Retention
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// Mask hides secrets in what is stored of a run's output.
+type Mask interface {
+	Add(secret string) (remove func())
+	Apply(text []byte) []byte
+}
+
+// Retention says how long finished things stay on the disk.
+type Retention struct {
+	Workspaces, Bin, Transcripts time.Duration
+}
+
+// Engine carries out effects. Make one with New, then Run it.
+type Engine struct {
+	o       Options
+	vaults  *Vaults
+	slots   slots
+	timer   alarm
+	mu      sync.Mutex
+	parking map[work.ExecutionID]context.CancelCauseFunc // running agents
+	stop    context.Context                              // ends when the server stops
+}
+
+// New makes an engine and joins it to its queue; it starts nothing.
+func New(o Options) *Engine {
+	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}}
+	e.vaults = o.Vaults
+	e.slots = slots{most: o.Slots, perAgent: o.PerAgent, byAgent: map[string]int{}, byProject: map[work.ProjectID]int{}}
+	e.timer = newAlarm()
+	o.Queue.deliver = e.deliver
+	return e
+}
+
+const (
+	lease     = 30 * time.Second
+	leaseBeat = 10 * time.Second
+	stopLimit = 45 * time.Second // for runs to end and report when the server stops
+)
+
+// Run recovers what a former life left, then works until ctx ends; it returns
+// when every run has ended and reported.
+func (e *Engine) Run(ctx context.Context, ready func()) error {
+	stop, stopped := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stopped(agent.ErrStopping)
+	e.stop = stop
+	if err := e.recover(ctx); err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	if err := e.o.Queue.client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("start the queue: %w", err)
+	}
+	var loops sync.WaitGroup
+	loopsCtx, endLoops := context.WithCancel(ctx)
+	defer endLoops()
+	for _, loop := range []func(context.Context){e.beat, e.ring, e.janitor} {
+		loops.Go(func() { loop(loopsCtx) })
+	}
+	ready()
+	if err := e.resume(ctx); err != nil && ctx.Err() == nil {
+		e.o.Log.Error("resume open work", "error", err)
+	}
+	<-ctx.Done()
+	stopped(agent.ErrStopping)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	defer cancel()
+	err := e.o.Queue.client.StopAndCancel(limit)
+	loops.Wait()
+	if err != nil {
+		return fmt.Errorf("stop the queue: %w", err)
+	}
+	return nil
+}
+
+// Committed is told of every commit: an earlier timer may be due.
+func (e *Engine) Committed(c work.ChangeSet) { e.timer.set(c.Summary.WakeAt) }
+
+// deliver does one effect. A nil answer ends its job: also for what is stale.
+func (e *Engine) deliver(ctx context.Context, job int64, f work.Effect) error {
+	err := e.do(ctx, job, f)
+	if stale(err) {
+		return nil
+	}
+	if err != nil && ctx.Err() == nil {
+		e.o.Log.Warn("deliver effect", "effect", f.Kind, "task", f.Task, "error", err)
+	}
+	return err
+}
+
+func (e *Engine) do(ctx context.Context, job int64, f work.Effect) error {
+	switch f.Kind {
+	case work.StartExecution:
+		return e.start(ctx, job, f)
+	case work.Integrate:
+		return e.integrate(ctx, f)
+	case work.Land:
+		return e.land(ctx, f)
+	case work.Reclaim:
+		return e.reclaim(ctx, f)
+	case work.Recheck:
+		return e.o.Core.Do(ctx, f.Tree, work.System(), work.Settle{})
+	case work.StopExecution, work.FinishJob:
+	}
+	return fmt.Errorf("effect %q is never a job", f.Kind)
+}
+
+// stale is true for what says only that an effect came too late, or twice.
+func stale(err error) bool {
+	e, ok := work.AsError(err)
+	return ok && (e.Code == work.NotFound || (e.Code == work.Conflict && (e.Reason == "stale" || e.Reason == "still_running")))
+}
+
+// patiently repeats a report until it is stored, it is stale, or the server
+// stops: what a run did must not be forgotten because a disk was full for a
+// minute.
+func (e *Engine) patiently(what string, report func(context.Context) error) error {
+	wait := 100 * time.Millisecond
+	for {
+		err := report(context.WithoutCancel(e.stop))
+		if err == nil || stale(err) {
+			return nil
+		}
+		e.o.Log.Error(what, "error", err, "again_in", wait)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-e.stop.Done():
+			timer.Stop()
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		wait = min(wait*2, 10*time.Second)
+	}
+}
+
+// Catalog is the agent programs of this machine.
+type Catalog map[string]agent.Agent
+
+// Usable is true when the program is there.
+func (c Catalog) Usable(name string) bool {
+	a, ok := c[name]
+	if !ok {
+		return false
+	}
+	_, err := a.Describe(context.Background()) //nolint:forbidigo // asked by a pure decision, answered from the machine
+	return err == nil
+}
+
+// Agents describes every program, by name.
+func (c Catalog) Agents(ctx context.Context) ([]app.AgentInfo, error) {
+	var out []app.AgentInfo
+	for _, name := range sortedKeys(c) {
+		info := app.AgentInfo{Type: name}
+		d, err := c[name].Describe(ctx)
+		if err != nil {
+			info.Note = err.Error()
+		} else {
+			info.Installed, info.Version = true, d.Version
+		}
+		out = append(out, info)
+	}
+	return out, nil
+}
+
+var errNoAgent = errors.New("agent type is not known")

@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/claudomator/claudomator/internal/git"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// integrate merges a task's accepted commit into its parent's branch.
+func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
+	var project work.Project
+	var task, parent work.Task
+	err := e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
+		t, p := tree.Task(f.Task), tree.Task(f.Into)
+		if t == nil || p == nil || !t.Waiting(work.Ready, work.OnIntegration) || t.Accepted.Commit != f.Commit {
+			return work.Errorf(work.Conflict, "task %s does not wait for an integration", f.Task).WithReason("stale")
+		}
+		project, task, parent = tree.Project, *t, *p
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	v, err := e.vaults.get(ctx, project)
+	if err != nil {
+		return err
+	}
+	head, err := e.branchOf(ctx, v, project, parent.ID)
+	if err != nil {
+		return err
+	}
+	got, err := v.Integrate(ctx, git.IntegrateSpec{
+		Ref: "refs/heads/" + parent.Ref(), Commit: f.Commit, Message: e.message(task, task.Book.Current),
+	})
+	if err != nil {
+		return err
+	}
+	if len(got.Conflicts) > 0 {
+		return e.o.Core.Do(ctx, f.Tree, work.System(), work.IntegrateConflict{
+			Task: f.Task, Into: f.Into, Commit: f.Commit, Head: head, Files: pathList(got.Conflicts),
+		})
+	}
+	base, err := v.Ref(ctx, baseRef(parent.ID))
+	if err != nil {
+		return err
+	}
+	if base == "" {
+		base = parent.Book.Base
+	}
+	stat, err := v.Diff(ctx, base, got.Commit)
+	if err != nil {
+		return err
+	}
+	return e.o.Core.Do(ctx, f.Tree, work.System(), work.Integrated{
+		Task: f.Task, Into: f.Into, Commit: f.Commit, Head: got.Commit,
+		Result: &work.Result{
+			Base: base, Head: got.Commit, NoChanges: len(stat.Files) == 0,
+			Files: len(stat.Files), Insertions: stat.Insertions, Deletions: stat.Deletions,
+		},
+	})
+}
+
+// landing is what a merge is to do, read from its row.
+type landing struct {
+	merge   work.Merge
+	project work.Project
+	spec    git.LandSpec
+}
+
+func (e *Engine) landing(ctx context.Context, f work.Effect) (*landing, error) {
+	var l landing
+	err := e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
+		m := tree.Merge(f.Merge)
+		if m == nil || m.Status != work.MergeRunning {
+			return work.Errorf(work.Conflict, "merge %s does not run", f.Merge).WithReason("stale")
+		}
+		l.merge, l.project = *m, tree.Project
+		l.spec = git.LandSpec{Target: m.Target, PrivateRef: landingRef(m.ID)}
+		for _, part := range m.Queue {
+			t := tree.Task(part.TaskID)
+			l.spec.Parts = append(l.spec.Parts, git.Part{Commit: part.Commit, Message: e.message(*t, t.Book.Current)})
+		}
+		return nil
+	})
+	return &l, err
+}
+
+func landingRef(id work.MergeID) string           { return "refs/claudomator/landing/" + string(id) }
+func (e *Engine) mergeDir(id work.MergeID) string { return e.workspace("m-" + string(id)) }
+
+// land builds all merges aside and moves the target once. Whatever prevents it
+// is a named refusal, and the target is as it was.
+func (e *Engine) land(ctx context.Context, f work.Effect) error {
+	l, err := e.landing(ctx, f)
+	if err != nil {
+		return err
+	}
+	if l.project.Repository == "" {
+		return e.landed(ctx, f, "")
+	}
+	v, err := e.vaults.get(ctx, l.project)
+	if err != nil {
+		return e.refuse(ctx, f, err)
+	}
+	var got git.Landed
+	if l.merge.Current != "" {
+		got, err = v.ContinueLand(ctx, l.spec, e.mergeDir(l.merge.ID))
+	} else {
+		got, err = v.Land(ctx, l.spec)
+	}
+	switch {
+	case err != nil:
+		return e.refuse(ctx, f, err)
+	case len(got.Unresolved) > 0:
+		return e.conflict(ctx, f, l.merge.Current, got.Unresolved)
+	case len(got.Conflicts) > 0:
+		if _, err := v.OpenConflict(ctx, l.spec, got.Part, got.Onto, e.mergeDir(l.merge.ID)); err != nil {
+			return e.refuse(ctx, f, err)
+		}
+		return e.conflict(ctx, f, l.merge.Queue[got.Part].TaskID, got.Conflicts)
+	case got.Nothing:
+		return e.landed(ctx, f, "")
+	}
+	for _, w := range got.Warnings {
+		e.o.Log.Warn("landing", "merge", f.Merge, "warning", w.Message, "paths", w.Paths)
+	}
+	return e.landed(ctx, f, got.Commit)
+}
+
+// landed reports that the target has moved. It is repeated until it is stored:
+// what is landed must not be forgotten.
+func (e *Engine) landed(ctx context.Context, f work.Effect, commit string) error {
+	return e.patiently("report a landing", func(context.Context) error {
+		return e.o.Core.Do(context.WithoutCancel(ctx), f.Tree, work.System(), work.Landed{Merge: f.Merge, Commit: commit})
+	})
+}
+
+func (e *Engine) conflict(ctx context.Context, f work.Effect, current work.TaskID, files []git.Conflict) error {
+	return e.o.Core.Do(ctx, f.Tree, work.System(), work.LandConflict{Merge: f.Merge, Current: current, Files: pathList(files)})
+}
+
+func (e *Engine) refuse(ctx context.Context, f work.Effect, err error) error {
+	if ctx.Err() != nil {
+		return err // the server stops: delivered again
+	}
+	g, ok := errors.AsType[*git.Error](err)
+	if !ok {
+		return err
+	}
+	message := g.Message
+	if len(g.Paths) > 0 {
+		message += ": " + strings.Join(g.Paths[:min(len(g.Paths), 20)], ", ")
+	}
+	return e.o.Core.Do(ctx, f.Tree, work.System(), work.LandRefused{Merge: f.Merge, Reason: string(g.Kind), Message: message, Hint: g.Hint})
+}
+
+// reclaim removes what belongs to a removed task or an ended merge.
+func (e *Engine) reclaim(ctx context.Context, f work.Effect) error {
+	var project work.Project
+	err := e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
+		project = tree.Project
+		return nil
+	})
+	if stale(err) && f.Project != "" {
+		project.ID, project.Repository, err = f.Project, f.Repository, nil
+	}
+	if err != nil {
+		return err
+	}
+	v, err := e.vaults.get(ctx, project)
+	if err != nil {
+		return err
+	}
+	if f.Merge != "" {
+		if err := v.AbortLand(ctx, git.LandSpec{PrivateRef: landingRef(f.Merge)}); err != nil && git.KindOf(err) != git.KindAlreadyLanded {
+			return err
+		}
+		_, err = v.Discard(ctx, e.mergeDir(f.Merge), e.binDir())
+		return err
+	}
+	_, err = v.Discard(ctx, e.workspace(string(f.Task)), e.binDir())
+	return err
+}

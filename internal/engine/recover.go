@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// recover ends for certain what a former life of this server left running, then
+// reports those executions lost.
+func (e *Engine) recover(ctx context.Context) error {
+	leftovers, err := e.o.Host.Leftovers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range leftovers {
+		ended, err := e.o.Host.Sweep(ctx, r.ID)
+		if err != nil {
+			return fmt.Errorf("end what is left of run %s: %w", r.ID, err)
+		}
+		e.o.Log.Info("ended what was left of a run", "run", r.ID, "processes", ended.Killed)
+	}
+	held, err := e.o.Schedule.Held(ctx, e.o.Node, e.o.Now())
+	if err != nil {
+		return err
+	}
+	for _, x := range held {
+		if _, err := e.o.Host.Sweep(ctx, string(x.ID)); err != nil {
+			return fmt.Errorf("end what is left of execution %s: %w", x.ID, err)
+		}
+		if err := e.lose(ctx, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) lose(ctx context.Context, x work.Execution) error {
+	err := e.o.Core.Do(ctx, x.TreeID, work.System(), work.Lose{Execution: x.ID, Fence: x.Fence})
+	if stale(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("report execution %s lost: %w", x.ID, err)
+	}
+	return nil
+}
+
+// resume settles every open tree and delivers again what it waits for: a job
+// may have been lost, or be held by a life that is over.
+func (e *Engine) resume(ctx context.Context) error {
+	trees, err := e.o.Schedule.OpenTrees(ctx)
+	if err != nil {
+		return err
+	}
+	var all error
+	for _, id := range trees {
+		if ctx.Err() != nil {
+			return errors.Join(all, context.Cause(ctx))
+		}
+		if err := e.o.Core.Do(ctx, id, work.System(), work.Settle{}); err != nil {
+			all = errors.Join(all, fmt.Errorf("settle tree %s: %w", id, err))
+			continue // one broken tree must not stop the others
+		}
+		var pending []work.Effect
+		err := e.o.Core.View(ctx, id, func(tree *work.Tree) error {
+			pending = tree.Pending()
+			return nil
+		})
+		all = errors.Join(all, err, e.o.Queue.nudge(ctx, pending...))
+	}
+	return errors.Join(all, e.wakeDue(ctx))
+}
+
+// beat renews this server's leases and takes back what others let expire.
+func (e *Engine) beat(ctx context.Context) {
+	ticker := time.NewTicker(leaseBeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := e.o.Now()
+		if err := e.o.Schedule.RenewLeases(ctx, e.o.Node, now.Add(lease)); err != nil {
+			e.o.Log.Error("renew leases", "error", err)
+			continue
+		}
+		expired, err := e.o.Schedule.Held(ctx, "", now)
+		if err != nil {
+			e.o.Log.Error("look for expired leases", "error", err)
+			continue
+		}
+		for _, x := range expired {
+			if err := e.lose(ctx, x); err != nil {
+				e.o.Log.Error("take back an execution", "error", err)
+			}
+		}
+	}
+}
+
+// alarm rings at the earliest of the instants it was set to.
+type alarm struct {
+	at chan time.Time // holds the earliest one not yet taken
+}
+
+func newAlarm() alarm { return alarm{make(chan time.Time, 1)} }
+
+// set asks to be rung at an instant; zero asks nothing.
+func (a alarm) set(at time.Time) {
+	for !at.IsZero() {
+		select {
+		case a.at <- at:
+			return
+		case earlier := <-a.at:
+			if earlier.Before(at) {
+				at = earlier
+			}
+		}
+	}
+}
+
+// ring wakes the trees in which something is due. What is due is in their rows;
+// the alarm only says when to look.
+func (e *Engine) ring(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	next := e.o.Now().Add(time.Hour)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case at := <-e.timer.at:
+			if at.Before(next) {
+				next = at
+				timer.Reset(max(0, at.Sub(e.o.Now())))
+			}
+			continue
+		case <-timer.C:
+		}
+		next = e.o.Now().Add(time.Hour)
+		timer.Reset(time.Hour)
+		if err := e.wakeDue(ctx); err != nil && ctx.Err() == nil {
+			e.o.Log.Error("wake what is due", "error", err)
+			e.timer.set(e.o.Now().Add(5 * time.Second))
+		}
+	}
+}
+
+func (e *Engine) wakeDue(ctx context.Context) error {
+	due, next, err := e.o.Schedule.DueTrees(ctx, e.o.Now())
+	if err != nil {
+		return err
+	}
+	var all error
+	for _, id := range due {
+		all = errors.Join(all, e.o.Core.Do(ctx, id, work.System(), work.Wake{}))
+	}
+	e.timer.set(next)
+	return all
+}
+
+// janitor reclaims what has been over for long enough: workspaces (their work
+// is in the vault, and they go to the bin first), the bin, old transcripts.
+func (e *Engine) janitor(ctx context.Context) {
+	timer := time.NewTimer(time.Minute)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if err := e.cleanUp(ctx); err != nil && ctx.Err() == nil {
+			e.o.Log.Error("clean up", "error", err)
+		}
+		timer.Reset(time.Hour)
+	}
+}
+
+func (e *Engine) cleanUp(ctx context.Context) error {
+	now := e.o.Now()
+	_, err := e.vaults.git.EmptyBin(ctx, e.binDir(), now.Add(-e.o.Retention.Bin))
+	entries, readErr := os.ReadDir(filepath.Join(e.o.DataDir, "workspaces"))
+	if readErr != nil && !errors.Is(readErr, os.ErrNotExist) {
+		err = errors.Join(err, readErr)
+	}
+	for _, entry := range entries {
+		err = errors.Join(err, e.expire(ctx, entry.Name(), now))
+	}
+	return errors.Join(err, e.expireTranscripts(now))
+}
+
+// expire reclaims the workspace of a task that ended long ago.
+func (e *Engine) expire(ctx context.Context, name string, now time.Time) error {
+	if strings.Contains(name, "-") || strings.HasPrefix(name, ".") {
+		return nil // of an execution or a merge: removed by those
+	}
+	t, err := e.o.Tasks.Task(ctx, work.TaskID(name))
+	if err != nil || !(t.State.Ended() || t.SupersededBy != "") || t.UpdatedAt.After(now.Add(-e.o.Retention.Workspaces)) {
+		return nil //nolint:nilerr // unknown to us: not ours to remove
+	}
+	return e.reclaim(ctx, work.Effect{Kind: work.Reclaim, Tree: t.TreeID, Task: t.ID})
+}
+
+func (e *Engine) expireTranscripts(now time.Time) error {
+	entries, err := os.ReadDir(filepath.Join(e.o.DataDir, "transcripts"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	err = nil
+	for _, entry := range entries {
+		info, statErr := entry.Info()
+		if statErr == nil && info.ModTime().Before(now.Add(-e.o.Retention.Transcripts)) && strings.HasSuffix(entry.Name(), ".jsonl") {
+			err = errors.Join(err, os.Remove(filepath.Join(e.o.DataDir, "transcripts", entry.Name())))
+		}
+	}
+	return err
+}

@@ -1,0 +1,395 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/agent"
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/git"
+	"github.com/claudomator/claudomator/internal/sandbox"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// start takes a slot and begins a queued execution, or leaves it waiting.
+func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
+	plan, err := e.o.Core.PlanRun(ctx, f.Tree, f.Execution)
+	if err != nil {
+		return err
+	}
+	if e.stop.Err() != nil {
+		return nil // found again at the next start
+	}
+	if !e.slots.take(plan.Project, plan.Spec.Type) {
+		return nil
+	}
+	defer func() {
+		if !e.slots.give(plan.Project.ID, plan.Spec.Type) || e.stop.Err() != nil {
+			return
+		}
+		if err := e.pump(context.WithoutCancel(ctx)); err != nil {
+			e.o.Log.Error("start waiting executions", "error", err)
+		}
+	}()
+	secret := app.NewSecret()
+	if err := e.o.Core.Do(ctx, f.Tree, work.System(), work.Begin{
+		Execution: f.Execution, Node: e.o.Node, JobID: job, Lease: e.o.Now().Add(lease),
+		TokenHash: app.HashSecret(secret), Spec: plan.Spec, Isolation: string(sandbox.LevelNone),
+	}); err != nil {
+		return err
+	}
+	if plan, err = e.o.Core.PlanRun(ctx, f.Tree, f.Execution); err != nil {
+		return err
+	}
+	r := &run{e: e, plan: plan, secret: secret}
+	end := r.carryOut(ctx)
+	end.Execution, end.Fence = f.Execution, plan.Execution.Fence
+	return e.patiently("report an execution's end", func(context.Context) error {
+		return e.o.Core.Do(context.WithoutCancel(ctx), f.Tree, work.System(), end)
+	})
+}
+
+// run is one execution being carried out: prepare, set up, work, collect.
+type run struct {
+	e      *Engine
+	plan   *app.RunPlan
+	secret string
+	vault  *git.Vault
+	dir    string
+	base   string // commit the task's branch started from
+	log    *transcript
+}
+
+// carryOut does one execution to its end, whatever happens on the way; it
+// always answers how it ended.
+func (r *run) carryOut(ctx context.Context) (end work.End) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.e.stop, func() { cancel(agent.ErrStopping) })()
+	r.e.park(r.plan.Execution.ID, cancel)
+	defer r.e.unpark(r.plan.Execution.ID)
+
+	log, err := r.e.openTranscript(r.plan.Execution.ID, r.secret)
+	if err != nil {
+		return failed("open the transcript: %v", err)
+	}
+	r.log = log
+	defer func() { end.LogBytes = log.close() }()
+	if err := r.prepare(ctx); err != nil {
+		return r.notStarted(ctx, err)
+	}
+	if r.plan.Detached {
+		defer r.discard(ctx)
+	}
+	if end, ok := r.setUp(ctx); !ok {
+		return r.collect(ctx, end)
+	}
+	switch r.plan.Execution.Kind {
+	case work.GateRun:
+		return r.gates(ctx)
+	case work.SubmitRun:
+		return r.collect(ctx, work.End{Outcome: work.Success})
+	case work.AgentRun, work.DeployRun, work.SmokeRun:
+	}
+	return r.collect(ctx, r.agent(ctx))
+}
+
+func failed(format string, args ...any) work.End {
+	return work.End{Outcome: work.FailedRun, Error: fmt.Sprintf(format, args...)}
+}
+
+// notStarted says why nothing ran.
+func (r *run) notStarted(ctx context.Context, err error) work.End {
+	if cause := context.Cause(ctx); cause != nil {
+		return work.End{Outcome: work.CancelledRun, Error: cause.Error()}
+	}
+	r.log.notice("not started: %s", explain(err))
+	return failed("%s", explain(err))
+}
+
+// explain is an error as a person can act on it.
+func explain(err error) string {
+	g, ok := errors.AsType[*git.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	text := fmt.Sprintf("%s (%s)", g.Message, g.Kind)
+	if len(g.Paths) > 0 {
+		text += ": " + strings.Join(g.Paths[:min(len(g.Paths), 20)], ", ")
+	}
+	if g.Hint != "" {
+		text += "; " + g.Hint
+	}
+	return text
+}
+
+// prepare opens the vault and brings the workspace to where the run starts.
+func (r *run) prepare(ctx context.Context) (err error) {
+	p := r.plan
+	if r.vault, err = r.e.vaults.get(ctx, p.Project); err != nil {
+		return err
+	}
+	ws := git.Workspace{Dir: r.e.workspace(string(p.Task.ID)), Branch: p.Task.Ref(), Merge: p.Task.Book.MergeIn}
+	if p.Detached {
+		ws = git.Workspace{Dir: r.e.workspace("x-" + string(p.Execution.ID)), Base: p.Base}
+	}
+	r.dir = ws.Dir
+	if p.Execution.Kind == work.SubmitRun {
+		return r.byHand(ctx)
+	}
+	if p.Fresh {
+		if err := r.startOver(ctx); err != nil {
+			return err
+		}
+	}
+	if !p.Detached {
+		if r.base, err = r.startingPoint(ctx); err != nil {
+			return err
+		}
+		ws.Base = r.base
+	}
+	got, err := r.vault.Prepare(ctx, ws)
+	if err != nil {
+		return err
+	}
+	r.log.notice("workspace at %s", got.Head)
+	if got.Snapshot != "" {
+		r.log.notice("what lay there before is kept: %s", got.Snapshot)
+	}
+	r.log.warnings(got.Warnings)
+	return nil
+}
+
+// byHand checks that the workspace a person worked in is there; it is taken as
+// it stands.
+func (r *run) byHand(ctx context.Context) (err error) {
+	if _, err := os.Stat(r.dir); err != nil {
+		return fmt.Errorf("there is no workspace to submit at %s: retry the task first", r.dir)
+	}
+	r.base, err = r.startingPoint(ctx)
+	return err
+}
+
+// baseRef remembers in the vault where a task's branch started, so that a run
+// that was lost before its report starts from the same commit again.
+func baseRef(id work.TaskID) string { return "refs/claudomator/base/" + string(id) }
+
+// startingPoint is the commit the task's branch starts from: decided once.
+func (r *run) startingPoint(ctx context.Context) (string, error) {
+	p := r.plan
+	known, err := r.vault.Ref(ctx, baseRef(p.Task.ID))
+	if err != nil || known != "" {
+		return known, err
+	}
+	base := p.Base
+	if base == "" && p.Parent != "" {
+		// A roll-up parent that never ran itself: its branch starts here.
+		if base, err = r.e.branchOf(ctx, r.vault, p.Project, p.Parent); err != nil {
+			return "", err
+		}
+	}
+	if base == "" {
+		if base, err = r.vault.BranchHead(ctx, p.Project.Branch); err != nil {
+			return "", err
+		}
+		heads := []string{base}
+		for _, b := range p.On {
+			heads = append(heads, b.Commit)
+		}
+		merged, err := r.vault.Merge(ctx, heads, "Merge what "+string(p.Task.ID)+" builds on")
+		if err != nil {
+			return "", err
+		}
+		if merged.Commit == "" {
+			return "", fmt.Errorf("what it depends on conflicts: %s", paths(merged.Conflicts))
+		}
+		base = merged.Commit
+	}
+	return base, r.vault.SetRef(ctx, baseRef(p.Task.ID), base, "")
+}
+
+func paths(conflicts []git.Conflict) string { return strings.Join(pathList(conflicts), ", ") }
+
+func pathList(conflicts []git.Conflict) []string {
+	var out []string
+	for _, c := range conflicts {
+		out = append(out, git.Display(c.Path))
+	}
+	return out
+}
+
+// startOver throws a task's workspace and branch away, after keeping both.
+func (r *run) startOver(ctx context.Context) error {
+	if _, err := r.vault.Discard(ctx, r.dir, r.e.binDir()); err != nil {
+		return err
+	}
+	branch := "refs/heads/" + r.plan.Task.Ref()
+	head, err := r.vault.Ref(ctx, branch)
+	if err != nil {
+		return err
+	}
+	if head != "" {
+		keep := git.SnapshotPrefix + string(r.plan.Task.ID) + "/branch-" + string(r.plan.Execution.ID)
+		if err := r.vault.SetRef(ctx, keep, head, ""); err != nil {
+			return err
+		}
+		if err := r.vault.DeleteRef(ctx, branch, head); err != nil {
+			return err
+		}
+	}
+	return r.vault.DeleteRef(ctx, baseRef(r.plan.Task.ID), "")
+}
+
+// setUp runs the project's setup command; false when the run ends here.
+func (r *run) setUp(ctx context.Context) (work.End, bool) {
+	if r.plan.Project.Setup == "" || r.plan.Execution.Kind == work.SubmitRun {
+		return work.End{}, true
+	}
+	r.log.notice("setup: %s", r.plan.Project.Setup)
+	res := r.shell(ctx, "setup", r.plan.Project.Setup, r.plan.Timeout)
+	if res.Outcome == agent.Success {
+		return work.End{}, true
+	}
+	end := ending(res)
+	end.Error = "the project's setup command failed: " + end.Error
+	if res.Facts.Exit == agent.ExitStatus {
+		end.Error = fmt.Sprintf("the project's setup command failed with exit code %d", res.Facts.Code)
+	}
+	end.ExitCode = nil // a judge's verdict is never read from a failed setup
+	return end, false
+}
+
+// agent runs the agent program.
+func (r *run) agent(ctx context.Context) work.End {
+	p := r.plan
+	a, ok := r.e.o.Agents[p.Spec.Type]
+	if !ok {
+		return failed("%v: %s", errNoAgent, p.Spec.Type)
+	}
+	job := r.job(string(p.Execution.ID), p.Timeout)
+	job.Command, job.Prompt, job.Model = p.Spec.Command, p.Prompt, p.Spec.Model
+	job.AllowedTools, job.MaxTurns, job.Resume = p.Spec.AllowedTools, p.Spec.MaxTurns, p.Task.Book.Handle
+	job.MCP = agent.Endpoint{URL: r.e.o.MCPURL, Token: r.secret}
+	job.Limits.BudgetUSD = p.Spec.MaxBudgetUSD
+	res, err := a.Run(ctx, job, r.log)
+	if err != nil && res.Error == "" {
+		res.Error = err.Error()
+	}
+	return ending(res)
+}
+
+func (r *run) job(id string, wall time.Duration) agent.Job {
+	job := agent.Job{ID: id, TaskID: string(r.plan.Task.ID), Dir: r.dir, Bin: r.e.o.Bin}
+	for _, name := range sortedKeys(r.plan.Project.Environment) {
+		job.Env = append(job.Env, name+"="+r.plan.Project.Environment[name])
+	}
+	job.Limits.Wall, job.Limits.Silence = wall, r.plan.Silence
+	return job
+}
+
+// shell runs one shell command in the workspace, as a command agent does.
+func (r *run) shell(ctx context.Context, name, command string, wall time.Duration) agent.Result {
+	job := r.job(string(r.plan.Execution.ID)+"."+name, wall)
+	job.Command = []string{"sh", "-c", command}
+	res, err := r.e.o.Agents["command"].Run(ctx, job, r.log)
+	if err != nil && res.Error == "" {
+		res.Error = err.Error()
+	}
+	return res
+}
+
+// ending is an agent's result in the words of the domain.
+func ending(res agent.Result) work.End {
+	end := work.End{
+		Outcome: work.Outcome(res.Outcome), Error: res.Error, Tail: res.Tail, CostUSD: res.CostUSD, Handle: res.Handle,
+		Usage:     work.Usage(res.Usage),
+		Signalled: res.Facts.Exit == agent.ExitSignal,
+	}
+	if res.Facts.Exit == agent.ExitZero || res.Facts.Exit == agent.ExitStatus {
+		code := res.Facts.Code
+		end.ExitCode = &code
+	}
+	if res.Limit != nil {
+		end.ResumeAt = res.Limit.ResetAt
+	}
+	return end
+}
+
+// collect takes the work over, however the run ended.
+func (r *run) collect(ctx context.Context, end work.End) work.End {
+	end.Blockers = r.log.blockers()
+	p := r.plan
+	ctx = context.WithoutCancel(ctx) // what was done is kept also when the run was cancelled
+	spec := git.CollectSpec{Dir: r.dir}
+	if !p.Detached {
+		spec.Branch, spec.Base, spec.Message = p.Task.Ref(), r.base, r.e.message(p.Task, p.Execution.ID)
+	}
+	got, err := r.vault.Collect(ctx, spec)
+	if err != nil {
+		r.log.notice("the work could not be taken over: %s", explain(err))
+		if end.Outcome == work.Success {
+			end.Outcome = work.FailedRun
+		}
+		end.Error = fmt.Sprintf("the work could not be taken over: %s; the workspace stays at %s", explain(err), r.dir)
+		return end
+	}
+	r.log.warnings(got.Warnings)
+	if p.Detached {
+		return end
+	}
+	end.Base, end.Head = r.base, got.Head
+	end.Result = result(got)
+	switch {
+	case len(got.Unresolved) > 0 && end.Outcome == work.Success:
+		end.Outcome, end.Error = work.FailedRun, "conflicts are left unresolved in "+paths(got.Unresolved)
+	case len(got.Conflicts) > 0:
+		end.Conflicts = pathList(got.Conflicts)
+	}
+	return end
+}
+
+func result(got git.Collected) *work.Result {
+	res := &work.Result{
+		Base: got.Base, Head: got.Head, NoChanges: got.NoChanges,
+		Files: got.Files, Insertions: got.Insertions, Deletions: got.Deletions,
+	}
+	for _, h := range got.HeldBack {
+		res.HeldBack = append(res.HeldBack, fmt.Sprintf("%s (%s)", git.Display(h.Path), h.Reason))
+	}
+	for _, w := range got.Warnings {
+		res.Warnings = append(res.Warnings, w.Message)
+	}
+	return res
+}
+
+// message is what commits made for a task say.
+func (e *Engine) message(t work.Task, x work.ExecutionID) string {
+	return fmt.Sprintf("%s\n\nClaudomator-Task: %s\nClaudomator-Execution: %s\n", t.Subject(), t.ID, x)
+}
+
+// discard removes a throw-away workspace.
+func (r *run) discard(ctx context.Context) {
+	if _, err := r.vault.Discard(context.WithoutCancel(ctx), r.dir, r.e.binDir()); err != nil {
+		r.e.o.Log.Warn("discard a workspace", "dir", r.dir, "error", err)
+	}
+}
+
+func (e *Engine) park(id work.ExecutionID, cancel context.CancelCauseFunc) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.parking[id] = cancel
+}
+
+func (e *Engine) unpark(id work.ExecutionID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.parking, id)
+}
+
+func (e *Engine) workspace(name string) string { return filepath.Join(e.o.DataDir, "workspaces", name) }
+func (e *Engine) binDir() string               { return filepath.Join(e.o.DataDir, "bin") }

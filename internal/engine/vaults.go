@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/claudomator/claudomator/internal/git"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// Vaults opens each project's vault once; the engine works with them, and app
+// reads from them ([app.Diffs], [app.Repositories]).
+type Vaults struct {
+	git *git.Git
+	dir string
+
+	mu   sync.Mutex
+	open map[work.ProjectID]*vault
+}
+
+type vault struct {
+	mu         sync.Mutex
+	repository string
+	*git.Vault
+}
+
+// NewVaults keeps vaults below a data directory.
+func NewVaults(g *git.Git, dataDir string) *Vaults {
+	return &Vaults{git: g, dir: filepath.Join(dataDir, "vaults"), open: map[work.ProjectID]*vault{}}
+}
+
+// get is the vault of a project, made at its first use.
+func (v *Vaults) get(ctx context.Context, p work.Project) (*git.Vault, error) {
+	v.mu.Lock()
+	entry := v.open[p.ID]
+	if entry == nil {
+		entry = &vault{}
+		v.open[p.ID] = entry
+	}
+	v.mu.Unlock()
+	entry.mu.Lock()
+	defer entry.mu.Unlock()
+	if entry.Vault != nil && entry.repository == p.Repository {
+		return entry.Vault, nil
+	}
+	opened, err := v.git.OpenVault(ctx, filepath.Join(v.dir, string(p.ID)+".git"), p.Repository)
+	if err != nil {
+		return nil, err
+	}
+	if entry.Vault != nil {
+		entry.Close()
+	}
+	entry.Vault, entry.repository = opened, p.Repository
+	return opened, nil
+}
+
+// Close ends the vaults' helper processes.
+func (v *Vaults) Close() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, entry := range v.open {
+		if entry.Vault != nil {
+			entry.Close()
+		}
+	}
+}
+
+// branchOf is the head of a task's branch in the vault; a branch that does not
+// exist yet, because the task runs no agent itself, starts at the project's
+// freshly fetched branch.
+func (e *Engine) branchOf(ctx context.Context, v *git.Vault, p work.Project, id work.TaskID) (string, error) {
+	ref := "refs/heads/" + (&work.Task{ID: id}).Ref()
+	head, err := v.Ref(ctx, ref)
+	if err != nil || head != "" {
+		return head, err
+	}
+	if head, err = v.BranchHead(ctx, p.Branch); err != nil {
+		return "", err
+	}
+	err = v.SetRef(ctx, ref, head, "")
+	if g, ok := errors.AsType[*git.Error](err); ok && g.Kind == git.KindRefMoved {
+		return v.Ref(ctx, ref) // a sibling was quicker
+	}
+	if err == nil {
+		err = v.SetRef(ctx, baseRef(id), head, "")
+	}
+	if err != nil {
+		return "", fmt.Errorf("start the branch of task %s: %w", id, err)
+	}
+	return head, nil
+}
