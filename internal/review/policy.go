@@ -3,7 +3,6 @@ package review
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/claudomator/claudomator/internal/work"
@@ -55,7 +54,8 @@ func Preset(name string) (Policy, error) {
 // "ROLE/DEPTH" (either may be "*") and a policy's name.
 func CheckRule(key, policy string) error {
 	role, depth, ok := strings.Cut(key, "/")
-	if _, err := strconv.Atoi(depth); !ok || role == "" || (depth != "*" && err != nil) {
+	digits := depth != "" && strings.Trim(depth, "0123456789") == ""
+	if !ok || role == "" || (depth != "*" && !digits) {
 		return work.Errorf(work.Invalid, "policies key %q is not ROLE/DEPTH", key).WithHint("for example builder/0, builder/* or */1")
 	}
 	_, err := Preset(policy)
@@ -96,11 +96,16 @@ func choose(tree *work.Tree, task *work.Task) Policy {
 		names = append(names, "none")
 	}
 	for _, name := range names {
-		if p, err := Preset(name); err == nil {
-			return p
+		if name == "" {
+			continue
 		}
+		p, err := Preset(name)
+		if err != nil {
+			break
+		}
+		return p
 	}
-	return Policy{Name: "human", Fixes: defaultFixes} // an unknown name never accepts anything
+	return Policy{Name: "human", Gates: true, Fixes: defaultFixes} // an unknown name never accepts anything
 }
 
 func storyPolicy(tree *work.Tree, task *work.Task, depth int) string {

@@ -8,9 +8,13 @@ import (
 )
 
 // Settle drives the step's tree until nothing more follows. The number of
-// looks is bounded, so that a broken rule is an error and never a loop.
+// looks is bounded, so that a broken rule is an error and never a loop. What
+// follows is the server's doing, whoever acted.
 func Settle(s *work.Step, rules Rules) error {
 	s.MaxFixes = MaxFixes(s.Tree)
+	actor := s.Actor
+	s.Actor = work.System()
+	defer func() { s.Actor = actor }()
 	most := 1000 + 100*s.Tree.Size()
 	for range most {
 		t, ok := s.Touched()
@@ -34,12 +38,15 @@ func judge(s *work.Step, rules Rules, t *work.Task) error {
 	if t.BlockedOn == work.OnIntegration || t.BlockedOn == work.OnLanding || t.Hold == work.HoldLanding {
 		return nil
 	}
+	if b, moved := s.Tree.Moved(t); moved {
+		return s.Absorb(t, b)
+	}
 	p := For(s.Tree, t)
 	if p.Name == "none" {
-		return accept(s, t)
+		return release(s, p, t)
 	}
-	if noChanges(s.Tree, t) {
-		s.WaitForPerson(t, work.HoldNoChanges, whyNothing(t))
+	if reason, ok := nothingNew(s.Tree, t); ok {
+		s.WaitForPerson(t, work.HoldNoChanges, reason)
 		return nil
 	}
 	if p.Gates {
@@ -55,16 +62,23 @@ func judge(s *work.Step, rules Rules, t *work.Task) error {
 	return panel(s, rules, p, t)
 }
 
-// noChanges is rule 10: work that should have been code and changed nothing.
-func noChanges(tree *work.Tree, t *work.Task) bool {
-	return tree.Project.Repository != "" && (t.Result == nil || t.Result.NoChanges)
-}
-
-func whyNothing(t *work.Task) string {
-	if t.Summary != "" {
-		return "it changed nothing; the agent says: " + t.Summary
+// nothingNew is rule 10: work that should have been code and changed nothing, or
+// a fix attempt that left the rejected work as it was.
+func nothingNew(tree *work.Tree, t *work.Task) (reason string, nothing bool) {
+	switch {
+	case tree.Project.Repository == "":
+		return "", false
+	case t.Result == nil || t.Result.NoChanges:
+		reason = "it changed nothing"
+	case t.AttemptNo > 1 && t.Book.Head == t.Book.Base:
+		reason = "it changed nothing since it was rejected"
+	default:
+		return "", false
 	}
-	return "it changed nothing, and the agent gave no reason"
+	if t.Summary != "" {
+		return reason + "; the agent says: " + t.Summary, true
+	}
+	return reason + ", and the agent gave no reason", true
 }
 
 // maxGateFaults bounds how often gates are tried that cannot be run.
@@ -92,6 +106,9 @@ func gates(s *work.Step, p Policy, t *work.Task) (done bool, err error) {
 		}
 	}
 	if t.Book.GateFaults >= maxGateFaults {
+		if !p.Decide {
+			return true, nil
+		}
 		s.WaitForPerson(t, work.HoldGates, "the gates could not be run; see their log")
 		return false, nil
 	}
@@ -118,11 +135,14 @@ func gateReport(results []work.GateResult) string {
 	return strings.TrimSpace(b.String())
 }
 
+// gate is the dimension of what the gates find.
+const gate work.Role = "gate"
+
 func gateFindings(results []work.GateResult) work.Findings {
 	var out work.Findings
 	for _, g := range results {
 		if !g.Passed() {
-			out = append(out, work.Finding{Role: "gate", Kind: g.Command, Severity: "high", Text: g.Output})
+			out = append(out, work.Finding{Role: gate, Kind: g.Command, Severity: "high", Text: g.Output})
 		}
 	}
 	return out
@@ -196,41 +216,41 @@ func decide(s *work.Step, p Policy, t *work.Task, deciding, heard []*work.Task) 
 	return reject(s, p, t, why)
 }
 
-// approve accepts, unless something still holds the task for a person.
+// approve records the approval of a review, and lets the work go.
 func approve(s *work.Step, p Policy, t *work.Task) error {
-	hold, reason := work.NoHold, ""
-	switch b := s.Tree.Unbuilt(t); {
-	case !p.Auto:
-		hold, reason = work.HoldHuman, "approved; waits for a person's decision"
-	case b != "":
-		hold, reason = work.HoldBuiltOn, fmt.Sprintf("approved, but built on %s, which is not settled yet", b)
-	case improved(s.Tree, t) && !s.Tree.Project.AutoLand && t.StoryID == "":
-		hold, reason = work.HoldImprovements, "approved; with its improvements it waits for a person to accept and land it"
-	}
-	if hold != work.NoHold {
-		if s.WaitForPerson(t, hold, reason) {
-			s.Decided(t, true, reason)
-		}
-		return nil
-	}
-	if t.BlockedOn != work.OnPerson { // a hold has recorded the decision already
-		s.Decided(t, true, "")
-	}
-	return accept(s, t)
+	s.Decided(t, true, "")
+	return release(s, p, t)
 }
 
-func accept(s *work.Step, t *work.Task) error {
-	actor := s.Actor
-	s.Actor = work.System()
-	defer func() { s.Actor = actor }()
-	return s.Accept(t)
+// release accepts, unless something still holds the task for a person.
+func release(s *work.Step, p Policy, t *work.Task) error {
+	lost, ended := s.Tree.Lost(t)
+	switch b := s.Tree.Unbuilt(t); {
+	case !p.Auto:
+		s.WaitForPerson(t, work.HoldHuman, "approved; waits for a person's decision")
+	case ended:
+		s.WaitForPerson(t, work.HoldBuiltOn, lost)
+	case b != "":
+		s.WaitForPerson(t, work.HoldBuiltOn, fmt.Sprintf("approved, but built on task %s, which is not settled yet", b))
+	case s.Tree.Project.AutoLand && lands(t):
+		return s.AcceptLanding(t, "")
+	case improved(s.Tree, t) && t.StoryID == "":
+		s.WaitForPerson(t, work.HoldImprovements, "approved; with its improvements it waits for a person to accept and land it")
+	default:
+		return s.Accept(t)
+	}
+	return nil
 }
+
+// lands is true for what a project can land by itself: top-level work outside
+// stories, which are landed by Ship.
+func lands(t *work.Task) bool { return t.ParentTaskID == "" && t.StoryID == "" && !t.Apart() }
 
 // improved is true when any attempt of the task's place has improvements.
 func improved(tree *work.Tree, t *work.Task) bool {
 	for _, attempt := range tree.Chain(t.Position()) {
 		for _, pos := range tree.Children(attempt.ID) {
-			if c := tree.Current(pos); c.Kind == work.Improvement && c.State == work.Completed {
+			if c := tree.Current(pos); c.Kind == work.Improvement && !c.Dropped {
 				return true
 			}
 		}
@@ -257,38 +277,54 @@ func settleStory(s *work.Step) error {
 // storyStatus: drafts, shipping and ended stories are moved by acts alone.
 func storyStatus(tree *work.Tree, story *work.Story, root *work.Task) work.StoryStatus {
 	switch story.Status {
-	case work.Draft, work.Shippable, work.Shipping, work.Deployed, work.DeployFailed, work.StoryCancelled:
+	case work.Draft, work.Shipping, work.Deployed, work.DeployFailed, work.StoryCancelled:
 		return story.Status
-	case work.InProgress, work.Validating, work.NeedsFix, work.ReviewReady:
+	case work.InProgress, work.Validating, work.NeedsFix, work.ReviewReady, work.Shippable:
 	}
-	if story.Policy == "checked" {
-		return checkedStatus(tree, root)
-	}
+	rejected := root.AttemptNo > 1 && !root.Book.Began
 	switch {
+	case story.Policy == "checked" && !rejected:
+		return checkedStatus(tree, root)
+	case root.State == work.Completed && root.Accepted.By.Kind == work.PersonActor:
+		return work.Shippable
 	case root.State == work.Completed:
 		return work.ReviewReady
 	case root.State == work.Ready && (root.Hold == work.HoldCap || root.Hold == work.HoldStalemate):
 		return work.NeedsFix
 	case root.State == work.Ready:
 		return work.Validating
-	case root.AttemptNo > 1 && !root.Book.Began:
+	case rejected:
 		return work.NeedsFix
 	}
 	return work.InProgress
 }
 
-// checkedStatus: each of the plan's tasks is completed, or its check is over.
+// checkedStatus: each of the plan's tasks is completed, or its check is over. A
+// fix of the root runs itself, over the tasks of the attempt before.
 func checkedStatus(tree *work.Tree, root *work.Task) work.StoryStatus {
-	children := tree.Children(root.ID)
-	for _, pos := range children {
-		c := tree.Current(pos)
-		over := c.State == work.Completed || c.Dropped || (c.State == work.Ready && c.BlockedOn == work.OnPerson && c.Hold != work.HoldNoJudge)
-		if !over {
-			return work.InProgress
+	if root.State != work.Completed && !root.Waiting(work.Blocked, work.OnChildren) {
+		return work.InProgress
+	}
+	tasks := 0
+	for _, attempt := range tree.Chain(tree.Root()) {
+		for _, pos := range tree.Children(attempt.ID) {
+			c := tree.Current(pos)
+			if c.Kind == work.Improvement || c.Dropped {
+				continue
+			}
+			if tasks++; !checkOver(c) {
+				return work.InProgress
+			}
 		}
 	}
-	if len(children) == 0 {
+	if tasks == 0 {
 		return work.InProgress
 	}
 	return work.Shippable
+}
+
+// checkOver is true when a checker or gate has spoken and no fix is open.
+func checkOver(t *work.Task) bool {
+	return t.State == work.Completed ||
+		t.Waiting(work.Ready, work.OnPerson) && (t.Hold == work.HoldFlagged || t.Hold == work.HoldNoVerdict)
 }

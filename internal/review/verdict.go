@@ -7,7 +7,7 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// standing is where the judging of one attempt and commit by one role is.
+// state is where the judging of one attempt and commit by one role is.
 type state int
 
 const (
@@ -170,25 +170,40 @@ func reject(s *work.Step, p Policy, t *work.Task, why rejection) error {
 	if t.AttemptNo-1 >= p.Fixes+t.ExtraFixes {
 		return report(s, t, work.HoldCap, fmt.Sprintf("rejected again after %d fix attempts", t.AttemptNo-1), why)
 	}
-	if before := t.RejectionFindings; len(before) > 0 && len(why.findings) > 0 {
-		same := why.findings.Same(before)
-		if same || len(why.findings) > len(before) {
-			reason := "the same findings as before"
-			if !same {
-				reason = fmt.Sprintf("the findings grow: %d before, %d now", len(before), len(why.findings))
-			}
-			return report(s, t, work.HoldStalemate, reason, why)
-		}
+	if reason, stuck := stalemate(t.RejectionFindings, why.findings); stuck {
+		return report(s, t, work.HoldStalemate, reason, why)
 	}
 	s.Decided(t, false, why.report)
-	s.SpawnFix(t, work.Fix{Comment: why.report, Findings: why.findings})
-	return nil
+	return s.SpawnFix(t, work.Fix{Comment: why.report, Findings: why.findings})
+}
+
+// stalemate compares the findings of two rounds: repeated or growing ones need a
+// person. Gates count by what they print alone: when they pass at last, the
+// judges behind them speak for the first time.
+func stalemate(before, now work.Findings) (reason string, stuck bool) {
+	if len(now) > 0 && now.Same(before) {
+		return "the same findings as before", true
+	}
+	was, is := opinions(before), opinions(now)
+	if was > 0 && is > was {
+		return fmt.Sprintf("the findings grow: %d before, %d now", was, is), true
+	}
+	return "", false
+}
+
+func opinions(list work.Findings) int {
+	n := 0
+	for _, f := range list {
+		if f.Role != gate {
+			n++
+		}
+	}
+	return n
 }
 
 func report(s *work.Step, t *work.Task, hold work.Hold, reason string, why rejection) error {
 	s.Report(t, why.report)
-	if s.WaitForPerson(t, hold, reason) {
-		s.Decided(t, false, why.report)
-	}
+	s.WaitForPerson(t, hold, reason)
+	s.Decided(t, false, why.report)
 	return nil
 }

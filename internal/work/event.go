@@ -46,6 +46,9 @@ type Effect struct {
 	Contains  string      `json:"contains,omitempty"` // Commit must contain this one
 	Job       int64       `json:"job,omitempty"`      // of StopExecution and FinishJob: the job that carries the run
 	Priority  Priority    `json:"priority,omitempty"` // of StartExecution
+	// Of Reclaim, whose task may be gone when it is delivered.
+	Project    ProjectID `json:"project,omitempty"`
+	Repository string    `json:"repository,omitempty"`
 }
 
 // ChangeSet is everything one decision writes, in one transaction.

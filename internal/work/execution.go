@@ -1,8 +1,8 @@
 package work
 
 import (
+	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -23,6 +23,10 @@ const (
 func ExecutionKinds() []ExecutionKind {
 	return []ExecutionKind{AgentRun, SubmitRun, GateRun, DeployRun, SmokeRun}
 }
+
+// Own is true for runs in the task's own workspace, which decide what becomes of
+// the task; the others look at its work elsewhere.
+func (k ExecutionKind) Own() bool { return k == AgentRun || k == SubmitRun }
 
 // Execution is one run of one agent (or of a task's gates) on one task.
 type Execution struct {
@@ -102,8 +106,8 @@ type Criterion struct {
 	How       string `json:"how"`
 }
 
-// Finding is one objection; its identity across rounds is (role, file, line,
-// kind).
+// Finding is one objection. Its identity across rounds is (role, file, line,
+// kind), and its text where it names no file.
 type Finding struct {
 	Role     Role   `json:"role,omitempty"` // the dimension that found it
 	Kind     string `json:"kind"`
@@ -120,23 +124,28 @@ type Findings []Finding
 func (f Finding) String() string {
 	at := f.File
 	if f.Line > 0 {
-		at += ":" + strconv.Itoa(f.Line)
+		at += fmt.Sprintf(":%d", f.Line)
 	}
 	return strings.TrimSpace(strings.Join(strings.Fields(string(f.Role)+" "+f.Severity+" "+at), " ") + " " + f.Text)
 }
 
-// Same is true when both lists hold the same findings, whatever their texts.
+// Same is true when both lists hold the same findings.
 func (f Findings) Same(other Findings) bool {
 	type key struct {
 		role Role
 		kind string
 		file string
 		line int
+		text string
 	}
 	ids := func(list Findings) map[key]bool {
 		out := map[key]bool{}
 		for _, x := range list {
-			out[key{x.Role, x.Kind, x.File, x.Line}] = true
+			k := key{role: x.Role, kind: x.Kind, file: x.File, line: x.Line}
+			if x.File == "" {
+				k.text = x.Text
+			}
+			out[k] = true
 		}
 		return out
 	}

@@ -43,11 +43,17 @@ func (s *Step) Follow(t *Task) error {
 // one whose dependency ended badly.
 func (s *Step) followPending(t *Task) error {
 	parent := s.Tree.Task(t.ParentTaskID)
-	if parent == nil || t.Draft {
+	if parent == nil {
 		return nil // started by a person
+	}
+	if parent.State == Cancelled { // other bad ends leave what has not begun as it is
+		return s.cascade(t, parent.Position(), "its parent was cancelled")
 	}
 	if bad := s.badDependency(t); bad != nil {
 		return s.cascade(t, bad.pos, bad.reason)
+	}
+	if t.Draft {
+		return nil // finalised by a person
 	}
 	if parent.Waiting(Blocked, OnChildren) {
 		return s.queue(t)
@@ -73,10 +79,13 @@ func (s *Step) followQueued(t *Task) error {
 	if t.BlockedOn == on && t.WakeAt.IsZero() {
 		return nil
 	}
+	if t.BlockedOn.Parks() {
+		t.Reason = ""
+	}
 	t.BlockedOn, t.WakeAt = on, time.Time{}
 	s.edit(t)
 	if on == OnSlot {
-		s.effect(Effect{Kind: StartExecution, Task: t.ID, Execution: t.Book.Current, Priority: t.Priority})
+		s.effect(start(t, t.Book.Current))
 	}
 	return nil
 }
@@ -127,6 +136,9 @@ func (s *Step) badDependency(t *Task) *badEnd {
 			return &badEnd{d, fmt.Sprintf("dependency %s is gone", d), false}
 		}
 		if c.State.EndedBadly() {
+			if c.Book.Cascade != "" && c.Reason != "" { // name what began it, not every link
+				return &badEnd{d, c.Reason, c.Dropped}
+			}
 			return &badEnd{d, fmt.Sprintf("dependency %s ended: %s", c.Name, cmpOr(c.Reason, string(c.State))), c.Dropped}
 		}
 	}
@@ -157,16 +169,19 @@ func (s *Step) underEndedParent(t *Task) (bool, error) {
 // revive brings back what a cascade cancelled, once nothing holds it any more.
 func (s *Step) revive(t *Task) error {
 	if t.Book.Cascade == "" || t.Dropped {
-		return s.dropAlong(t)
+		return nil
 	}
 	if bad := s.badDependency(t); bad != nil {
-		return s.dropAlong(t)
-	}
-	parent := s.Tree.Task(t.ParentTaskID)
-	if parent != nil && parent.State.EndedBadly() {
+		s.dropAlong(t, bad)
 		return nil
 	}
 	was, on := t.Book.Was, t.Book.WasOn
+	if parent := s.Tree.Task(t.ParentTaskID); parent != nil {
+		pending := was == Pending && !parent.State.Ended()
+		if !pending && !parent.Waiting(Blocked, OnChildren) {
+			return nil // the parent runs again first: a child starts from its head
+		}
+	}
 	t.Book.Cascade, t.Book.Was, t.Book.WasOn = "", "", ""
 	switch {
 	case was == Pending:
@@ -179,6 +194,9 @@ func (s *Step) revive(t *Task) error {
 			return err
 		}
 		t.Reason, t.BlockedOn = "", on
+		if on == OnQuestion {
+			t.Reason = t.Question.Text
+		}
 	case was == Ready:
 		if err := s.move(t, OnFinish); err != nil {
 			return err
@@ -191,15 +209,14 @@ func (s *Step) revive(t *Task) error {
 	return nil
 }
 
-// dropAlong drops what was cancelled because of a dropped position.
-func (s *Step) dropAlong(t *Task) error {
-	if bad := s.badDependency(t); bad != nil && bad.drop && t.Book.Cascade != "" && !t.Dropped {
+// dropAlong drops what a cascade cancelled because of a dropped position.
+func (s *Step) dropAlong(t *Task, bad *badEnd) {
+	if bad.drop {
 		t.Dropped = true
 		s.edit(t)
 		s.stateChanged(t)
 		s.event("task.dropped", t, map[string]any{"along": bad.pos})
 	}
-	return nil
 }
 
 // cancel ends a task and all that runs or judges for it.
@@ -262,11 +279,15 @@ func (s *Step) becomeReady(t *Task) error {
 
 const rollUpPrefix = "children: "
 
-// rollUp tells a parent what became of its improvements.
+// rollUp tells a parent what became of its children: blockers and bad ends of its
+// improvements, and how many changed nothing.
 func (s *Step) rollUp(t *Task) {
-	failed, cancelled := 0, 0
+	failed, cancelled, unchanged := 0, 0, 0
 	for _, pos := range s.Tree.Children(t.ID) {
 		c := s.Tree.Current(pos)
+		if c.State == Completed && c.Result != nil && c.Result.NoChanges {
+			unchanged++
+		}
 		if c.Kind != Improvement {
 			continue
 		}
@@ -275,22 +296,19 @@ func (s *Step) rollUp(t *Task) {
 				t.Blockers = append(t.Blockers, line)
 			}
 		}
-		switch c.State {
-		case Failed, TimedOut, BudgetExceeded:
-			failed++
-		case Cancelled:
+		switch {
+		case c.State == Cancelled:
 			cancelled++
-		case Pending, Queued, Running, Blocked, Ready, Completed:
+		case c.State.EndedBadly():
+			failed++
 		}
 	}
-	var lines []string
-	for line := range strings.SplitSeq(t.Summary, "\n") {
-		if !strings.HasPrefix(line, rollUpPrefix) {
-			lines = append(lines, line)
-		}
-	}
+	lines := slices.DeleteFunc(strings.Split(t.Summary, "\n"), func(line string) bool { return strings.HasPrefix(line, rollUpPrefix) })
 	if failed+cancelled > 0 {
 		lines = append(lines, fmt.Sprintf("%s%d failed, %d cancelled", rollUpPrefix, failed, cancelled))
+	}
+	if unchanged > 0 {
+		lines = append(lines, fmt.Sprintf("%s%d without changes", rollUpPrefix, unchanged))
 	}
 	t.Summary = strings.Trim(strings.Join(lines, "\n"), "\n")
 }

@@ -46,6 +46,8 @@ func (s *Step) checkEdge(t *Task, d Position) error {
 	case outer:
 		s.edges = &s.Tree.Edges
 		return nil
+	case dep.Dropped || s.Tree.Current(d).Dropped:
+		return Errorf(Invalid, "task %s was dropped: nothing can wait for it", d).WithReason("dropped")
 	case dep.Apart():
 		return Errorf(Invalid, "task %s judges or plans: nothing can depend on it", d).WithReason("cross_tree")
 	}
@@ -56,40 +58,49 @@ func (s *Step) checkEdge(t *Task, d Position) error {
 	return nil
 }
 
-// circle finds a way from t back to itself, named task by task; nil if none.
+// circle finds a way from a position that t waits for back to itself, named step
+// by step; nil if there is none. t may not be in the tree yet, or as it was.
 func (t *Tree) circle(from *Task) []string {
-	start := from.Position()
-	done := map[Position]bool{}
-	var walk func(pos Position) []Position
-	walk = func(pos Position) []Position {
-		if pos == start {
-			return []Position{pos}
-		}
-		if done[pos] {
-			return nil
-		}
-		done[pos] = true
+	const (
+		open = 1 // on the way being walked
+		done = 2
+	)
+	seen := map[Position]int{}
+	var way []Position
+	var walk func(pos Position) bool
+	walk = func(pos Position) bool {
+		way = append(way, pos)
+		seen[pos] = open
 		for _, next := range t.waitsFor(pos, from) {
-			if path := walk(next); path != nil {
-				return append(path, pos)
+			if seen[next] == open {
+				way = append(way[slices.Index(way, next):], next)
+				return true
+			}
+			if seen[next] != done && walk(next) {
+				return true
 			}
 		}
+		seen[pos] = done
+		way = way[:len(way)-1]
+		return false
+	}
+	if !walk(from.Position()) {
 		return nil
 	}
-	for _, d := range append(slices.Clone(from.DependsOn), t.inherited(from)...) {
-		if path := walk(d); path != nil {
-			path = append(path, start)
-			slices.Reverse(path)
-			return t.names(path)
-		}
+	out := make([]string, len(way))
+	for i, pos := range way {
+		out[i] = string(pos)
 	}
-	return nil
+	return out
 }
 
-// waitsFor lists the positions that must end before pos can: what it depends
-// on, its children, and what its ancestors depend on.
+// waitsFor lists the positions that must end before pos can: what it and its
+// ancestors depend on, and its children.
 func (t *Tree) waitsFor(pos Position, from *Task) []Position {
 	task := t.Current(pos)
+	if pos == from.Position() {
+		task = from
+	}
 	if task == nil {
 		return t.Reach[pos]
 	}
@@ -97,25 +108,14 @@ func (t *Tree) waitsFor(pos Position, from *Task) []Position {
 	for _, attempt := range t.Chain(pos) {
 		out = append(out, t.Children(attempt.ID)...)
 	}
-	// The task in question may not be in the tree yet.
-	if from.ParentTaskID == task.ID {
+	if parent := t.Task(from.ParentTaskID); parent != nil && parent.Position() == pos {
 		out = append(out, from.Position())
 	}
-	return append(out, t.inherited(task)...)
-}
-
-func (t *Tree) inherited(task *Task) []Position {
-	var out []Position
 	for p := t.Task(task.ParentTaskID); p != nil; p = t.Task(p.ParentTaskID) {
+		if p.Position() == from.Position() {
+			p = from
+		}
 		out = append(out, p.DependsOn...)
-	}
-	return out
-}
-
-func (t *Tree) names(path []Position) []string {
-	out := make([]string, len(path))
-	for i, pos := range path {
-		out[i] = string(pos)
 	}
 	return out
 }

@@ -17,7 +17,8 @@ const (
 	ItemConflict ItemKind = "conflict" // an integration or landing that a person must settle
 	ItemChild    ItemKind = "child"    // a parent blocked by a badly ended or draft child
 	ItemEnded    ItemKind = "ended"    // a top-level task ended badly
-	ItemBuiltOn  ItemKind = "built_on" // what it is built on ended badly
+	ItemBuiltOn  ItemKind = "built_on" // what it is built on ended badly, or is not part of what was accepted
+	ItemParked   ItemKind = "parked"   // waits for a limit, a budget, a paused agent or resources
 	ItemStory    ItemKind = "story"
 )
 
@@ -47,7 +48,7 @@ func Inbox(t *Tree) []Item {
 		}
 	}
 	for _, m := range t.merges {
-		if m.Status == MergeConflicted {
+		if m.Status == MergeConflicted && !m.Accepting { // else the task itself is an item
 			task := t.tasks[m.TaskID]
 			out = append(out, Item{Kind: ItemConflict, TaskID: m.TaskID, StoryID: task.StoryID, Name: task.Name,
 				Text: fmt.Sprintf("landing on %s conflicts in %s", m.Target, strings.Join(m.Conflicts, ", "))})
@@ -67,6 +68,18 @@ func Inbox(t *Tree) []Item {
 }
 
 func (t *Tree) item(task *Task) (Item, bool) {
+	if item, ok := t.stateItem(task); ok {
+		return item, true
+	}
+	if task.State != Completed && len(task.BuiltOn) > 0 {
+		if reason, lost := t.Lost(task); lost {
+			return Item{Kind: ItemBuiltOn, Text: reason}, true
+		}
+	}
+	return Item{}, false
+}
+
+func (t *Tree) stateItem(task *Task) (Item, bool) {
 	switch task.State {
 	case Blocked:
 		return t.blockedItem(task)
@@ -75,16 +88,17 @@ func (t *Tree) item(task *Task) (Item, bool) {
 			return Item{Kind: ItemReview, Hold: task.Hold, Text: task.Reason}, true
 		}
 	case Failed, TimedOut, BudgetExceeded, Cancelled:
-		// What a person cancelled needs nobody.
+		// What a person cancelled needs nobody; a child is its parent's item, a
+		// judge that of what it judges.
 		own := task.State == Cancelled && task.Book.Cascade == ""
-		if task.Position() == t.Root() && !own {
+		if task.ParentTaskID == "" && task.Judges == nil && !own {
 			return Item{Kind: ItemEnded, Text: cmpOr(task.Reason, string(task.State))}, true
 		}
-	case Running, Queued:
-		if bad := (&Step{Tree: t}).badDependency(task); bad != nil && task.State == Running {
-			return Item{Kind: ItemBuiltOn, Text: bad.reason}, true
+	case Queued:
+		if task.BlockedOn.Parks() {
+			return Item{Kind: ItemParked, Text: cmpOr(task.Reason, string(task.BlockedOn))}, true
 		}
-	case Pending, Completed:
+	case Pending, Running, Completed:
 	}
 	return Item{}, false
 }

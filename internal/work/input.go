@@ -1,8 +1,8 @@
 package work
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -57,12 +57,17 @@ func (c CreateTask) apply(s *Step) error {
 	if err := s.checkDependencies(t); err != nil {
 		return err
 	}
+	if c.Start {
+		if err := mayStart(s.Tree, t); err != nil {
+			return err
+		}
+	}
 	s.add(t)
 	s.event("task.created", t, map[string]any{"name": t.Name})
 	if !c.Start {
 		return nil
 	}
-	return StartTask{Task: t.ID}.apply(s)
+	return s.queue(t)
 }
 
 func (t *Task) defaults() {
@@ -78,15 +83,22 @@ func (t *Task) defaults() {
 	if t.Origin == "" {
 		t.Origin = FromPerson
 	}
-	if t.ParentTaskID != "" {
-		t.Kind = Subtask
-	}
 }
 
 // adopt checks that a child may be added to its parent now.
 func (s *Step) adopt(t *Task, kind Kind) error {
+	if s.Tree.Task(t.ID) != nil {
+		return Errorf(Conflict, "there is a task %s already", t.ID).WithReason("exists")
+	}
 	if t.ParentTaskID == "" {
+		if TreeID(t.ID) != s.Tree.ID {
+			return Errorf(Internal, "task %s cannot be the root of tree %s", t.ID, s.Tree.ID)
+		}
 		return nil
+	}
+	t.Kind = Kind(cmpOr(string(kind), string(Subtask)))
+	if t.Kind == TopLevel {
+		return Errorf(Invalid, "a child is a subtask or an improvement, not of kind %q", t.Kind)
 	}
 	parent := s.Tree.Task(t.ParentTaskID)
 	if parent == nil {
@@ -95,15 +107,12 @@ func (s *Step) adopt(t *Task, kind Kind) error {
 	if err := s.Tree.busy(parent); err != nil {
 		return err
 	}
-	if parent.State == Ready || parent.State.Ended() {
+	if parent.State == Ready || parent.State.Ended() || parent.Waiting(Blocked, OnConflict) {
 		return Errorf(Illegal, "task %s is %s: it takes no more children", parent.ID, parent.State).WithReason("parent_ended").
 			WithHint("retry the parent first, or make a top-level task")
 	}
 	if parent.Apart() {
 		return Errorf(Illegal, "task %s judges or plans: it has no children", parent.ID).WithReason("not_a_builder")
-	}
-	if kind != "" {
-		t.Kind = kind
 	}
 	if t.Kind == Improvement && parent.ParentTaskID != "" {
 		return Errorf(Illegal, "task %s is a child itself: improvements are one layer deep", parent.ID).WithReason("too_deep")
@@ -127,9 +136,15 @@ func (c Spawn) apply(s *Step) error {
 	}
 	caller := s.Tree.Task(x.TaskID)
 	in := c.Input
+	if in.Kind == "" {
+		in.Kind = Subtask
+	}
+	if in.Kind == Subtask && in.Agent.Role == NoRole {
+		in.Agent.Role = caller.Role()
+	}
 	in.ParentTaskID, in.CreatedBy, in.Origin = caller.ID, caller.ID, FromAgent
 	for _, name := range c.Siblings {
-		pos, ok := s.Tree.sibling(caller, name)
+		pos, ok := s.Tree.sibling(caller, strings.TrimSpace(name))
 		if !ok {
 			return Errorf(Invalid, "there is no sibling %q to depend on", name).WithHint("spawn it first; depends_on takes ids or names of your own subtasks")
 		}
@@ -167,7 +182,7 @@ func (t *Tree) sameChild(pos Position, in TaskInput) error {
 	child := t.Task(TaskID(pos))
 	same := child.Agent.Instructions == in.Agent.Instructions && child.Description == in.Description &&
 		slices.Equal(child.AcceptanceCriteria, in.AcceptanceCriteria) && slices.Equal(child.DependsOn, in.DependsOn) &&
-		(in.Kind == "" || in.Kind == child.Kind)
+		in.Kind == child.Kind
 	if !same {
 		return Errorf(Conflict, "a subtask named %q exists with other content (%s)", in.Name, child.ID).WithReason("name_taken").WithHint("choose another name")
 	}
@@ -208,7 +223,7 @@ func (t *Task) check() error {
 			if strings.TrimSpace(item) == "" && l.name != "agent.command" {
 				return Errorf(Invalid, "%s entry %d is empty", l.name, i+1)
 			}
-			if err := checkText(l.name+" entry "+strconv.Itoa(i+1), item, maxItem, true); err != nil {
+			if err := checkText(fmt.Sprintf("%s entry %d", l.name, i+1), item, maxItem, true); err != nil {
 				return err
 			}
 		}

@@ -3,13 +3,15 @@ package work
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // Accept records who accepted the task's work and starts what completes it: the
 // integration into the parent's branch for a subtask, nothing more for others.
 func (s *Step) Accept(t *Task) error {
+	if err := s.stopReview(t, "decided"); err != nil {
+		return err
+	}
 	t.Accepted = &Acceptance{By: s.Actor, Commit: t.Book.Head, At: s.Now}
 	t.Hold, t.Reason = NoHold, ""
 	s.edit(t)
@@ -17,7 +19,19 @@ func (s *Step) Accept(t *Task) error {
 		return s.complete(t)
 	}
 	t.BlockedOn = OnIntegration
-	s.effect(Effect{Kind: Integrate, Task: t.ID, Into: t.ParentTaskID, Commit: t.Book.Head})
+	s.effect(s.integration(t))
+	return nil
+}
+
+// AcceptLanding accepts a top-level task whose work is COMPLETED only once it is
+// landed on target.
+func (s *Step) AcceptLanding(t *Task, target string) error {
+	if err := s.stopReview(t, "decided"); err != nil {
+		return err
+	}
+	t.Accepted = &Acceptance{By: s.Actor, Commit: t.Book.Head, At: s.Now}
+	t.BlockedOn, t.Hold, t.Reason = OnLanding, NoHold, ""
+	s.startMerge(t, target, true)
 	return nil
 }
 
@@ -28,7 +42,6 @@ func (s *Step) complete(t *Task) error {
 	}
 	t.BlockedOn, t.Hold, t.Reason = NotBlocked, NoHold, ""
 	s.event("task.completed", t, map[string]any{"commit": t.Book.Head})
-	s.effect(Effect{Kind: Reclaim, Task: t.ID})
 	return nil
 }
 
@@ -50,8 +63,14 @@ func (s *Step) Report(t *Task, report string) {
 	}
 }
 
-// Decided records the decision of a review, once.
+// Decided records the decision of a review, once per round and commit.
 func (s *Step) Decided(t *Task, approved bool, reason string) {
+	key := fmt.Sprint(s.Actor.Kind, t.Book.Round, t.Book.Head, approved)
+	if t.Book.Decided == key {
+		return
+	}
+	t.Book.Decided = key
+	s.edit(t)
 	kind := "decision.rejected"
 	if approved {
 		kind = "decision.approved"
@@ -79,14 +98,14 @@ func (s *Step) StartGates(t *Task) {
 		t.BlockedOn, t.Hold, t.Reason = OnGates, NoHold, ""
 		s.event("gates.started", t, map[string]any{"commit": x.Commit})
 	}
-	s.effect(Effect{Kind: StartExecution, Task: t.ID, Execution: x.ID, Priority: t.Priority})
+	s.effect(start(t, x.ID))
 }
 
 // gatesEnded records what the gates said.
 func (s *Step) gatesEnded(t *Task, x *Execution) error {
 	s.edit(t)
-	if x.Stopping != "" {
-		return nil
+	if x.Stopping != "" || x.Outcome == CancelledRun {
+		return nil // stopped: by a decision, or with the server
 	}
 	if x.Outcome != Success {
 		t.Book.GateFaults++ // they could not be run: the interpreter tries again, or asks
@@ -159,7 +178,7 @@ func commandVerdict(t *Task, x *Execution, c End) (*Verdict, bool) {
 		v.Reasoning, v.Findings = x.Reported.Reasoning, x.Reported.Findings
 	}
 	for _, criterion := range t.AcceptanceCriteria {
-		v.Criteria = append(v.Criteria, Criterion{criterion, approved, argv + ": exit " + strconv.Itoa(*c.ExitCode)})
+		v.Criteria = append(v.Criteria, Criterion{criterion, approved, fmt.Sprintf("%s: exit %d", argv, *c.ExitCode)})
 	}
 	return v, true
 }
@@ -175,7 +194,10 @@ type Fix struct {
 
 // SpawnFix answers a rejection: a new task at the same place carries the
 // reasons; the rejected attempt keeps its state and steps aside.
-func (s *Step) SpawnFix(t *Task, f Fix) {
+func (s *Step) SpawnFix(t *Task, f Fix) error {
+	if err := s.stopReview(t, "decided"); err != nil {
+		return err
+	}
 	n := t.AttemptNo + 1
 	fix := &Task{
 		ID:           TaskID(s.derive("fix", string(t.Position()), n)),
@@ -185,7 +207,7 @@ func (s *Step) SpawnFix(t *Task, f Fix) {
 		AcceptanceCriteria: t.AcceptanceCriteria, Gates: t.Gates, Review: t.Review, CommitType: t.CommitType,
 		Origin: FromSystem, CreatedBy: t.CreatedBy, AttemptOf: t.Position(), AttemptNo: n, BuiltOn: t.BuiltOn,
 		ExtraFixes: t.ExtraFixes + f.Extra, RejectionComment: f.Comment, RejectionFindings: f.Findings,
-		Interactions: t.Interactions, State: Queued,
+		Interactions: slices.Clone(t.Interactions), State: Queued,
 		Book: Book{Base: t.Book.Head, Head: t.Book.Head, MergeIn: f.MergeIn, Conflicts: f.Conflicts},
 	}
 	t.SupersededBy, t.BlockedOn, t.Hold, t.Reason = fix.ID, NotBlocked, NoHold, ""
@@ -194,6 +216,7 @@ func (s *Step) SpawnFix(t *Task, f Fix) {
 	s.add(fix)
 	s.addRun(fix, AgentRun)
 	s.event("fix.spawned", fix, map[string]any{"rejected": t.ID, "attempt": n})
+	return nil
 }
 
 // SetStory moves a story's status, which only its root's state decides.
@@ -203,71 +226,18 @@ func (s *Step) SetStory(status StoryStatus) {
 	s.event("story."+strings.ToLower(string(status)), s.Tree.Current(s.Tree.Root()), nil)
 }
 
-// Integrated reports that a commit (of Task) is contained in the branch of Into.
-type Integrated struct {
-	Task   TaskID
-	Into   TaskID
-	Commit string
-	Head   string // the branch's head now
-	Result *Result
-}
-
-func (c Integrated) apply(s *Step) error {
-	t, parent := s.Tree.Task(c.Task), s.Tree.Task(c.Into)
-	if t == nil || parent == nil || !t.Waiting(Ready, OnIntegration) || t.Accepted.Commit != c.Commit {
-		return Errorf(Conflict, "task %s does not wait for an integration", c.Task).WithReason("stale")
-	}
-	parent.Book.Head, parent.Result = c.Head, c.Result
-	if parent.Book.Base == "" && c.Result != nil {
-		parent.Book.Base = c.Result.Base
-	}
-	s.edit(parent)
-	s.event("task.integrated", t, map[string]any{"into": c.Into, "head": c.Head})
-	return s.complete(t)
-}
-
-// IntegrateConflict reports that a commit conflicts with the branch of Into: a
-// rejection under every policy, whose fix starts with that merge.
-type IntegrateConflict struct {
-	Task   TaskID
-	Into   TaskID
-	Commit string
-	Head   string // the branch's head it conflicts with
-	Files  []string
-}
-
-func (c IntegrateConflict) apply(s *Step) error {
-	t := s.Tree.Task(c.Task)
-	if t == nil || !t.Waiting(Ready, OnIntegration) || t.Accepted.Commit != c.Commit {
-		return Errorf(Conflict, "task %s does not wait for an integration", c.Task).WithReason("stale")
-	}
-	s.event("integrate.conflict", t, map[string]any{"into": c.Into, "files": c.Files})
-	t.Accepted = nil
-	if t.AttemptNo-1 >= conflictCap+t.ExtraFixes {
-		if err := s.move(t, OnBlock); err != nil {
-			return err
-		}
-		t.BlockedOn = OnConflict
-		t.Reason = fmt.Sprintf("its work conflicts with its parent's in %s; resolve it in the workspace and submit, drop it, or cancel", strings.Join(c.Files, ", "))
-		return nil
-	}
-	s.SpawnFix(t, Fix{
-		Comment: "The accepted work conflicts with what was integrated meanwhile. Resolve the conflict in: " + strings.Join(c.Files, ", "),
-		MergeIn: c.Head, Conflicts: c.Files,
-	})
-	return nil
-}
-
-const conflictCap = 3
-
 // Wake asks a tree to look at what is due by now.
 type Wake struct{}
 
 func (Wake) apply(s *Step) error {
+	var due []TaskID
 	for _, t := range s.Tree.tasks {
 		if t.State == Queued && !t.WakeAt.IsZero() && !t.WakeAt.After(s.Now) {
-			s.Touch(t.ID)
+			due = append(due, t.ID)
 		}
+	}
+	for _, id := range slices.Sorted(slices.Values(due)) {
+		s.Touch(id)
 	}
 	return nil
 }

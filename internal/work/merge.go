@@ -58,16 +58,31 @@ func (t *Tree) unlanded(task *Task) []MergePart {
 	return out
 }
 
-// openMerge is the merge a report or request speaks about, while it is open.
-func (s *Step) openMerge(id MergeID) (*Merge, *Task, error) {
+// runningMerge is the merge a report speaks about, while it runs.
+func (s *Step) runningMerge(id MergeID) (*Merge, *Task, error) {
 	m := s.Tree.Merge(id)
-	if m == nil || !m.Status.Open() {
-		return nil, nil, Errorf(Conflict, "merge %s is over", id).WithReason("stale")
+	if m == nil || m.Status != MergeRunning {
+		return nil, nil, Errorf(Conflict, "merge %s does not run", id).WithReason("stale")
+	}
+	return m, s.Tree.Task(m.TaskID), nil
+}
+
+// conflictedMerge is the merge a person speaks about, while it is paused.
+func (s *Step) conflictedMerge(id MergeID) (*Merge, *Task, error) {
+	m := s.Tree.Merge(id)
+	switch {
+	case m == nil || !m.Status.Open():
+		return nil, nil, Errorf(Illegal, "merge %s is over", id).WithReason("merge_over").WithHint("see `merge status`; start a new one if needed")
+	case m.Status != MergeConflicted:
+		return nil, nil, Errorf(Illegal, "merge %s is %s", m.ID, m.Status).WithReason("merge_running").WithHint("wait for it to end")
 	}
 	return m, s.Tree.Task(m.TaskID), nil
 }
 
 func (s *Step) closeMerge(m *Merge, status MergeStatus) {
+	if m.Current != "" { // its conflict had a workspace
+		s.reclaim(m.TaskID, m.ID)
+	}
 	m.Status, m.UpdatedAt, m.Current = status, s.Now, ""
 	s.merges[m.ID] = true
 }
@@ -80,7 +95,7 @@ type Landed struct {
 }
 
 func (c Landed) apply(s *Step) error {
-	m, t, err := s.openMerge(c.Merge)
+	m, t, err := s.runningMerge(c.Merge)
 	if err != nil {
 		return err
 	}
@@ -94,16 +109,12 @@ func (c Landed) apply(s *Step) error {
 		if landed := s.Tree.Task(part.TaskID); landed != nil && c.Commit != "" {
 			landed.Landed = &Landing{Branch: m.Target, Commit: c.Commit, At: s.Now}
 			s.edit(landed)
+			s.event("task.landed", landed, map[string]any{"merge": m.ID, "branch": m.Target, "commit": c.Commit})
 		}
 	}
 	s.event("merge."+string(status), t, map[string]any{"merge": m.ID, "target": m.Target, "commit": c.Commit})
 	s.edit(t)
 	if m.Accepting {
-		if t.State == Blocked { // the conflict was resolved
-			if err := s.move(t, OnFinish); err != nil {
-				return err
-			}
-		}
 		return s.complete(t)
 	}
 	return nil
@@ -117,14 +128,14 @@ type LandConflict struct {
 }
 
 func (c LandConflict) apply(s *Step) error {
-	m, t, err := s.openMerge(c.Merge)
+	m, t, err := s.runningMerge(c.Merge)
 	if err != nil {
 		return err
 	}
 	m.Status, m.Current, m.Conflicts, m.UpdatedAt = MergeConflicted, c.Current, c.Files, s.Now
 	s.merges[m.ID] = true
 	s.event("merge.conflicted", t, map[string]any{"merge": m.ID, "files": c.Files})
-	if m.Accepting && t.State == Ready {
+	if m.Accepting {
 		if err := s.move(t, OnBlock); err != nil {
 			return err
 		}
@@ -142,7 +153,7 @@ type LandRefused struct {
 }
 
 func (c LandRefused) apply(s *Step) error {
-	m, t, err := s.openMerge(c.Merge)
+	m, t, err := s.runningMerge(c.Merge)
 	if err != nil {
 		return err
 	}
@@ -150,6 +161,12 @@ func (c LandRefused) apply(s *Step) error {
 	s.closeMerge(m, MergeRefused)
 	s.event("merge.refused", t, map[string]any{"merge": m.ID, "reason": c.Reason, "message": c.Message})
 	return s.unland(m, t, c.Message)
+}
+
+// reclaim frees what a removed task or an ended merge holds on the disk.
+func (s *Step) reclaim(task TaskID, merge MergeID) {
+	p := s.Tree.Project
+	s.effect(Effect{Kind: Reclaim, Task: task, Merge: merge, Project: p.ID, Repository: p.Repository})
 }
 
 // unland returns a task whose accepting landing did not happen to a person.
@@ -171,14 +188,17 @@ func (s *Step) unland(m *Merge, t *Task, why string) error {
 type ContinueMerge struct{ Merge MergeID }
 
 func (c ContinueMerge) apply(s *Step) error {
-	m, t, err := s.openMerge(c.Merge)
+	m, t, err := s.conflictedMerge(c.Merge)
 	if err != nil {
-		return mergeOver(c.Merge)
+		return err
 	}
-	if m.Status != MergeConflicted {
-		return Errorf(Illegal, "merge %s is %s: there is nothing to continue", m.ID, m.Status).WithReason("merge_running")
+	if m.Accepting {
+		if err := s.move(t, OnFinish); err != nil {
+			return err
+		}
+		t.BlockedOn, t.Reason = OnLanding, ""
 	}
-	m.Status, m.UpdatedAt = MergeRunning, s.Now
+	m.Status, m.UpdatedAt, m.Current, m.Conflicts = MergeRunning, s.Now, "", nil
 	s.merges[m.ID] = true
 	s.event("merge.continued", t, map[string]any{"merge": m.ID})
 	s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})
@@ -189,18 +209,11 @@ func (c ContinueMerge) apply(s *Step) error {
 type AbortMerge struct{ Merge MergeID }
 
 func (c AbortMerge) apply(s *Step) error {
-	m, t, err := s.openMerge(c.Merge)
+	m, t, err := s.conflictedMerge(c.Merge)
 	if err != nil {
-		return mergeOver(c.Merge)
-	}
-	if m.Status != MergeConflicted {
-		return Errorf(Illegal, "merge %s is %s: it cannot be aborted", m.ID, m.Status).WithReason("merge_running").WithHint("wait for it to end")
+		return err
 	}
 	s.closeMerge(m, MergeAborted)
 	s.event("merge.aborted", t, map[string]any{"merge": m.ID})
 	return s.unland(m, t, "the landing was aborted")
-}
-
-func mergeOver(id MergeID) error {
-	return Errorf(Illegal, "merge %s is over", id).WithReason("merge_over").WithHint("see `merge status`; start a new one if needed")
 }

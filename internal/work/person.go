@@ -1,309 +1,376 @@
 package work
 
 import (
-	"slices"
 	"strings"
+	"time"
 )
 
-// Action is what a person can ask of a task; the legal ones are offered by
-// every surface and named by an Illegal error under "allowed".
-type Action string
+// StartTask submits a PENDING task.
+type StartTask struct{ Task TaskID }
 
-// The actions.
-const (
-	DoStart    Action = "start"
-	DoAccept   Action = "accept"
-	DoReject   Action = "reject"
-	DoAnswer   Action = "answer"
-	DoMessage  Action = "message"
-	DoRetry    Action = "retry"
-	DoCancel   Action = "cancel"
-	DoSubmit   Action = "submit"
-	DoDrop     Action = "drop"
-	DoPostpone Action = "postpone"
-	DoMerge    Action = "merge"
-	DoRemove   Action = "remove"
-)
-
-// guards says for each action whether the task's state allows it; nil is yes.
-// One table serves the commands, the offers and the hints.
-func guards() []struct {
-	Action Action
-	May    func(*Tree, *Task) *Error
-} {
-	return []struct {
-		Action Action
-		May    func(*Tree, *Task) *Error
-	}{
-		{DoStart, mayStart}, {DoAccept, mayAccept}, {DoReject, mayReject}, {DoAnswer, mayAnswer}, {DoMessage, mayMessage},
-		{DoRetry, mayRetry}, {DoCancel, mayCancel}, {DoSubmit, maySubmit}, {DoDrop, mayDrop}, {DoPostpone, mayPostpone},
-		{DoMerge, mayMerge}, {DoRemove, mayRemove},
+func (c StartTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoStart)
+	if err != nil {
+		return err
 	}
+	return s.queue(t)
 }
 
-// Actions lists what a person can ask of the task now.
-func (t *Tree) Actions(task *Task) []Action {
-	var out []Action
-	for _, g := range guards() {
-		if t.busy(task) == nil && g.May(t, task) == nil {
-			out = append(out, g.Action)
-		}
-	}
-	return out
+// AcceptTask is a person's acceptance: it wins over judges that still run. With
+// Land set the work is landed on Target first and completed only then.
+type AcceptTask struct {
+	Task   TaskID
+	Land   bool
+	Target string
 }
 
-// busy refuses every action on a task that another stands in for, or whose
-// accepted work is being integrated or landed.
-func (t *Tree) busy(task *Task) *Error {
+func (c AcceptTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoAccept)
+	if err != nil {
+		return err
+	}
+	if c.Target != "" && !ValidBranch(c.Target) {
+		return Errorf(Invalid, "%q is not a branch name", c.Target)
+	}
+	if err := s.stopReview(t, "decided by a person"); err != nil {
+		return err
+	}
+	s.event("task.accepted", t, map[string]any{"commit": t.Book.Head})
 	switch {
-	case task.SupersededBy != "":
-		current := t.Current(task.Position())
-		return Errorf(Illegal, "task %s was rejected and superseded: attempt %d (%s) stands at its place now", task.ID, current.AttemptNo, current.ID).
-			WithReason("superseded").With("current", string(current.ID)).WithHint("act on %s", current.ID)
-	case task.BlockedOn == OnIntegration:
-		return Errorf(Illegal, "task %s is accepted and being integrated", task.ID).WithReason("integrating").WithHint("wait until it is COMPLETED")
-	case task.BlockedOn == OnLanding:
-		return Errorf(Illegal, "task %s is accepted and being landed", task.ID).WithReason("landing").WithHint("wait for the merge, or abort it")
+	case t.State == Completed: // a story's root: the review's acceptance becomes a person's
+		t.Accepted = &Acceptance{By: s.Actor, Commit: t.Accepted.Commit, At: s.Now}
+		s.edit(t)
+		return nil
+	case c.Land && t.ParentTaskID == "" && t.StoryID == "":
+		return s.AcceptLanding(t, c.Target)
 	}
-	return nil
+	return s.Accept(t)
 }
 
-// ask finds the task an action is meant for, or refuses the action with what
-// is allowed instead.
-func (s *Step) ask(id TaskID, action Action) (*Task, error) {
-	t := s.Tree.Task(id)
-	if t == nil {
-		return nil, Errorf(NotFound, "there is no task %s", id)
-	}
-	if err := s.Tree.busy(t); err != nil {
-		return nil, err
-	}
-	for _, g := range guards() {
-		if g.Action != action {
-			continue
-		}
-		if err := g.May(s.Tree, t); err != nil {
-			return nil, s.Tree.allowed(t, err)
-		}
-	}
-	return t, nil
+// RejectTask is a person's rejection: a fix attempt with the comment.
+type RejectTask struct {
+	Task     TaskID
+	Comment  string
+	Findings Findings
+	Extra    int // raises the cap of fix attempts
 }
 
-func (t *Tree) allowed(task *Task, err *Error) *Error {
-	actions := t.Actions(task)
-	err.With("allowed", actions)
-	if err.Hint == "" && len(actions) > 0 {
-		words := make([]string, len(actions))
-		for i, a := range actions {
-			words[i] = string(a)
-		}
-		err.Hint = "possible now: " + strings.Join(words, ", ")
+func (c RejectTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoReject)
+	if err != nil {
+		return err
 	}
-	return err
+	if strings.TrimSpace(c.Comment) == "" && len(c.Findings) == 0 {
+		return Errorf(Invalid, "a rejection needs a comment: it is what the fix attempt works on").WithHint("say what is wrong")
+	}
+	if c.Extra < 0 {
+		return Errorf(Invalid, "extra must not be negative")
+	}
+	if t.AttemptNo-1 >= s.MaxFixes(t)+t.ExtraFixes+c.Extra {
+		return s.Tree.allowed(t, Errorf(Illegal, "the %d fix attempts of this place are used up", t.AttemptNo-1).
+			WithReason("cap_reached").WithHint("accept it, cancel it, or reject with more attempts (extra)"))
+	}
+	if err := s.stopReview(t, "decided by a person"); err != nil {
+		return err
+	}
+	s.Decided(t, false, c.Comment)
+	return s.SpawnFix(t, Fix{Comment: c.Comment, Findings: c.Findings, Extra: c.Extra})
 }
 
-func illegal(t *Task, action Action) *Error {
-	on := ""
-	if t.BlockedOn != NotBlocked {
-		on = " (" + string(t.BlockedOn) + ")"
-	}
-	return Errorf(Illegal, "task %s is %s%s: it cannot be asked to %s", t.ID, t.State, on, action).WithReason("wrong_state")
+// AnswerTask gives a person's answer to a task's question.
+type AnswerTask struct {
+	Task TaskID
+	Text string
 }
 
-func mayStart(tree *Tree, t *Task) *Error {
-	switch {
-	case t.State == Queued || t.State == Running:
-		return Errorf(Illegal, "task %s is started already (%s)", t.ID, t.State).WithReason("already_started").With("execution", string(t.Book.Current))
-	case t.State != Pending:
-		return illegal(t, DoStart)
-	case t.ParentTaskID != "" && !t.Draft:
-		return Errorf(Illegal, "task %s is a child: it starts by itself when its parent's run has ended", t.ID).WithReason("child")
-	case t.Draft && t.ParentTaskID != "":
-		return Errorf(Illegal, "task %s is a draft of a planning session: finalise the session", t.ID).WithReason("draft")
-	case t.Draft:
-		return Errorf(Illegal, "task %s is a draft", t.ID).WithReason("draft").WithHint("clear its draft flag first")
+func (c AnswerTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoAnswer)
+	if err != nil {
+		return err
 	}
-	return badDependencyError(tree, t)
+	if strings.TrimSpace(c.Text) == "" {
+		return Errorf(Invalid, "the answer is empty")
+	}
+	return s.answer(t, c.Text)
 }
 
-func badDependencyError(tree *Tree, t *Task) *Error {
-	step := Step{Tree: tree}
-	if bad := step.badDependency(t); bad != nil {
-		return Errorf(Illegal, "task %s cannot run: %s", t.ID, bad.reason).WithReason("bad_dependency").With("dependency", string(bad.pos)).
-			WithHint("retry %s first, or edit the dependencies", bad.pos)
-	}
-	return nil
+func (s *Step) answer(t *Task, text string) error {
+	t.Interactions = append(t.Interactions, Interaction{Question: t.Question.Text, Answer: text, At: s.Now})
+	t.Question = nil
+	s.event("question.answered", t, map[string]any{"answer": text})
+	return s.queue(t)
 }
 
-func mayAccept(tree *Tree, t *Task) *Error {
-	if t.State != Ready {
-		return illegal(t, DoAccept)
-	}
-	if b := tree.Unbuilt(t); b != "" {
-		return Errorf(Illegal, "task %s is built on %s, which is not COMPLETED yet", t.ID, b).WithReason("built_on").WithHint("accept %s first", b)
-	}
-	return nil
+// MessageTask sends a person's words to a task, which then works on.
+type MessageTask struct {
+	Task TaskID
+	Text string
 }
 
-// Unbuilt names a task that t is built on and that is not settled, "" if none.
-func (t *Tree) Unbuilt(task *Task) TaskID {
-	for _, b := range task.BuiltOn {
-		for _, o := range t.Outer {
-			if o.Current == b.TaskID && (o.State != Completed || (o.StoryID != "" && !o.Landed)) {
-				return b.TaskID
-			}
-		}
+func (c MessageTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoMessage)
+	if err != nil {
+		return err
 	}
-	return ""
-}
-
-func mayReject(_ *Tree, t *Task) *Error {
-	root := t.State == Completed && t.StoryID != "" && t.ParentTaskID == "" && !t.Apart()
-	if t.State == Completed && !root {
-		return Errorf(Illegal, "task %s is COMPLETED: accepted work is not rejected", t.ID).WithReason("completed").WithHint("make a new task that corrects it")
-	}
-	if (t.State != Ready && !root) || t.Unreviewed() {
-		return illegal(t, DoReject)
-	}
-	return nil
-}
-
-func mayAnswer(_ *Tree, t *Task) *Error {
-	if !t.Waiting(Blocked, OnQuestion) {
-		return Errorf(Illegal, "task %s has no open question", t.ID).WithReason("no_question")
-	}
-	return nil
-}
-
-func mayMessage(tree *Tree, t *Task) *Error {
-	if t.State == Ready || t.State.EndedBadly() {
-		return mayRetry(tree, t)
+	if strings.TrimSpace(c.Text) == "" {
+		return Errorf(Invalid, "the message is empty")
 	}
 	if t.Waiting(Blocked, OnQuestion) {
-		return nil
+		return s.answer(t, c.Text)
 	}
-	return illegal(t, DoMessage)
+	s.event("task.messaged", t, map[string]any{"text": c.Text})
+	t.Book.Message = c.Text
+	t.Interactions = append(t.Interactions, Interaction{Answer: c.Text, At: s.Now})
+	return s.again(t, AgentRun)
 }
 
-func mayRetry(tree *Tree, t *Task) *Error {
-	switch {
-	case t.State == Completed:
-		return Errorf(Illegal, "task %s is COMPLETED: there is nothing to retry", t.ID).WithReason("completed")
-	case t.Dropped:
-		return Errorf(Illegal, "task %s was dropped, which is final", t.ID).WithReason("dropped")
-	case t.State != Ready && !t.State.EndedBadly():
-		return illegal(t, DoRetry)
-	}
-	if parent := tree.Task(t.ParentTaskID); parent != nil {
-		open := parent.Waiting(Blocked, OnChildren) || (t.Kind == Improvement && parent.State == Ready && parent.SupersededBy == "" && tree.busy(parent) == nil)
-		if !open {
-			return Errorf(Illegal, "task %s cannot run again: its parent %s is %s", t.ID, parent.ID, parent.State).WithReason("parent_ended").WithHint("retry %s first", parent.ID)
-		}
-	}
-	if t.Judges != nil {
-		judged := tree.Task(t.Judges.TaskID)
-		if judged == nil || judged.State != Ready || judged.SupersededBy != "" || judged.Book.Head != t.Judges.Commit || judged.Book.Round != t.Book.ForRound {
-			return Errorf(Illegal, "task %s judged work that is not up for review any more", t.ID).WithReason("stale_judge")
-		}
-	}
-	return badDependencyError(tree, t)
+// RetryTask runs a task again: from its workspace, or from its base with Fresh.
+type RetryTask struct {
+	Task  TaskID
+	Fresh bool
 }
 
-func mayCancel(tree *Tree, t *Task) *Error {
-	switch {
-	case t.State.Ended():
-		return illegal(t, DoCancel)
-	case t.StoryID != "" && t.Position() == tree.Root():
-		return Errorf(Illegal, "task %s is the root of story %s", t.ID, t.StoryID).WithReason("story_root").WithHint("cancel the story")
-	case tree.OpenMerge(t.ID) != nil:
-		return Errorf(Illegal, "task %s is being landed", t.ID).WithReason("landing").WithHint("abort the merge first")
+func (c RetryTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoRetry)
+	if err != nil {
+		return err
 	}
+	if c.Fresh && len(s.Tree.children[t.ID]) > 0 {
+		return Errorf(Illegal, "task %s has children: a fresh start would throw their work away", t.ID).WithReason("has_children").WithHint("retry without --fresh")
+	}
+	s.event("task.retried", t, map[string]any{"fresh": c.Fresh})
+	if c.Fresh {
+		t.Book.Fresh, t.Book.Handle = true, ""
+		if t.AttemptOf == "" { // a fix starts from the rejected work, and what that was built on
+			t.Book.Base, t.BuiltOn = "", nil
+		}
+	}
+	if t.State.EndedBadly() && t.Book.Ran && len(s.Tree.children[t.ID]) > 0 {
+		return s.waitAgain(t)
+	}
+	return s.again(t, AgentRun)
+}
+
+// waitAgain returns a badly ended parent, whose own run had succeeded, to waiting
+// for its children; what was cancelled below it is revived by the interpreter.
+func (s *Step) waitAgain(t *Task) error {
+	if err := s.move(t, OnBlock); err != nil {
+		return err
+	}
+	t.Book.Cascade, t.Book.Was, t.Book.WasOn = "", "", ""
+	t.BlockedOn, t.Reason, t.Hold, t.Accepted = OnChildren, "", NoHold, nil
+	s.event("task.blocked", t, map[string]any{"on": OnChildren})
 	return nil
 }
 
-func maySubmit(tree *Tree, t *Task) *Error {
-	if t.Apart() {
-		return illegal(t, DoSubmit)
+// SubmitTask takes work that a person did by hand in the task's workspace.
+type SubmitTask struct{ Task TaskID }
+
+func (c SubmitTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoSubmit)
+	if err != nil {
+		return err
+	}
+	s.event("task.submitted", t, nil)
+	return s.again(t, SubmitRun)
+}
+
+// again is new work on a READY or ended task: the review starts over.
+func (s *Step) again(t *Task, kind ExecutionKind) error {
+	if err := s.stopReview(t, "the task works on"); err != nil {
+		return err
+	}
+	if parent := s.Tree.Task(t.ParentTaskID); parent != nil && parent.State == Ready {
+		if err := s.sendBack(parent); err != nil {
+			return err
+		}
+	}
+	if err := s.move(t, OnQueue); err != nil {
+		return err
+	}
+	t.Book.Round++
+	t.Book.Failures, t.Book.Losses, t.Book.Overloads, t.Book.Ran = 0, 0, 0, false
+	t.Book.Cascade, t.Book.Was, t.Book.WasOn = "", "", ""
+	t.CheckerReport, t.Accepted, t.Verdict, t.Reason, t.Hold, t.BlockedOn = "", nil, nil, "", NoHold, NotBlocked
+	t.WakeAt = time.Time{}
+	s.addRun(t, kind)
+	s.event("task.queued", t, nil)
+	return nil
+}
+
+// sendBack returns a READY parent to waiting, since an improvement runs again.
+func (s *Step) sendBack(parent *Task) error {
+	if err := s.stopReview(parent, "an improvement runs again"); err != nil {
+		return err
+	}
+	if err := s.move(parent, OnBlock); err != nil {
+		return err
+	}
+	parent.BlockedOn, parent.Hold, parent.Reason = OnChildren, NoHold, ""
+	s.event("task.blocked", parent, map[string]any{"on": OnChildren})
+	return nil
+}
+
+// CancelTask ends a task; what waits for it and what lives below it is cancelled
+// by the interpreter.
+type CancelTask struct {
+	Task   TaskID
+	Reason string
+}
+
+func (c CancelTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoCancel)
+	if err != nil {
+		return err
+	}
+	t.Book.Cascade = "" // a person's: never revived by itself
+	return s.cancel(t, cmpOr(c.Reason, "cancelled by a person"))
+}
+
+// DropTask gives up a badly ended child position for good.
+type DropTask struct{ Task TaskID }
+
+func (c DropTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoDrop)
+	if err != nil {
+		return err
 	}
 	if t.Waiting(Blocked, OnConflict) {
-		return nil
+		if err := s.cancel(t, "dropped"); err != nil {
+			return err
+		}
 	}
-	return mayRetry(tree, t)
+	t.Dropped = true
+	s.edit(t)
+	s.stateChanged(t)
+	s.event("task.dropped", t, nil)
+	return nil
 }
 
-func mayDrop(_ *Tree, t *Task) *Error {
-	switch {
-	case t.ParentTaskID == "":
-		return Errorf(Illegal, "task %s is no child: only a child position can be dropped", t.ID).WithReason("not_a_child").WithHint("cancel or remove it")
-	case t.Dropped:
-		return Errorf(Illegal, "task %s is dropped already", t.ID).WithReason("dropped")
-	case !t.State.EndedBadly() && !t.Waiting(Blocked, OnConflict):
-		return illegal(t, DoDrop)
+// PostponeTask takes a child out of its tree: it becomes a PENDING task of its own.
+type PostponeTask struct{ Task TaskID }
+
+func (c PostponeTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoPostpone)
+	if err != nil {
+		return err
+	}
+	if t.State != Pending {
+		if err := s.stopRuns(t, AgentRun, SubmitRun); err != nil {
+			return err
+		}
+		if err := s.move(t, OnShelve); err != nil {
+			return err
+		}
+	}
+	s.event("task.postponed", t, map[string]any{"parent": t.ParentTaskID})
+	s.edit(t)
+	for _, id := range s.Tree.runs[t.ID] {
+		x := s.Tree.executions[id]
+		x.TreeID = TreeID(t.ID)
+		delete(s.runs, id)
+		s.movedRuns = append(s.movedRuns, x)
+	}
+	s.Tree.remove(t)
+	delete(s.tasks, t.ID)
+	t.TreeID, t.ParentTaskID, t.Kind, t.StoryID = TreeID(t.ID), "", TopLevel, ""
+	t.Book = Book{Executions: t.Book.Executions, Current: t.Book.Current, Base: t.Book.Base, Head: t.Book.Head}
+	t.BlockedOn, t.Reason, t.WakeAt, t.Draft, t.Question = NotBlocked, "", time.Time{}, false, nil
+	s.moved = append(s.moved, t)
+	return nil
+}
+
+// RemoveTask deletes a task; a root takes its whole tree along.
+type RemoveTask struct{ Task TaskID }
+
+func (c RemoveTask) apply(s *Step) error {
+	t, err := s.ask(c.Task, DoRemove)
+	if err != nil {
+		return err
+	}
+	gone := []*Task{t}
+	if t.Position() == s.Tree.Root() {
+		gone = s.Tree.Tasks()
+	}
+	s.event("task.removed", t, map[string]any{"name": t.Name, "tasks": len(gone)})
+	for _, g := range gone {
+		s.effect(Effect{Kind: Reclaim, Task: g.ID})
+		s.edit(g)
+		s.Tree.remove(g)
+		delete(s.tasks, g.ID)
+		s.removed = append(s.removed, g.ID)
 	}
 	return nil
 }
 
-func mayPostpone(tree *Tree, t *Task) *Error {
-	switch {
-	case t.ParentTaskID == "":
-		return Errorf(Illegal, "task %s has no parent to be taken from", t.ID).WithReason("not_a_child")
-	case t.State != Pending && t.State != Queued && !t.State.EndedBadly():
-		return illegal(t, DoPostpone)
-	case t.AttemptOf != "" || len(tree.Chain(t.Position())) > 1:
-		return Errorf(Illegal, "task %s has fix attempts: its place cannot be given up", t.ID).WithReason("has_attempts")
-	case len(tree.children[t.ID]) > 0:
-		return Errorf(Illegal, "task %s has children", t.ID).WithReason("has_children")
-	}
-	return neededBy(tree, t)
+// PatchTask changes what a task is asked to do, while it does not run. Nil fields
+// stay as they are.
+type PatchTask struct {
+	Task               TaskID
+	Name               *string
+	Description        *string
+	Instructions       *string
+	AcceptanceCriteria *[]string
+	Gates              *[]string
+	Tags               *[]string
+	Priority           *Priority
+	Timeout            *Duration
+	MaxBudgetUSD       *float64
+	Retry              *Retry
+	Draft              *bool
+	DependsOn          *[]Position
 }
 
-func mayMerge(tree *Tree, t *Task) *Error {
-	switch {
-	case t.ParentTaskID != "" || t.Apart():
-		return Errorf(Illegal, "task %s is part of a tree: its work is landed with the tree's root", t.ID).WithReason("not_top_level").WithHint("merge %s", tree.Current(tree.Root()).ID)
-	case t.StoryID != "":
-		return Errorf(Illegal, "task %s belongs to story %s: it is landed by Ship", t.ID, t.StoryID).WithReason("story_node").WithHint("ship the story")
-	case t.State != Completed:
-		return Errorf(Illegal, "task %s is %s: only accepted work is landed", t.ID, t.State).WithReason("not_accepted").WithHint("accept it first")
-	case tree.OpenMerge(t.ID) != nil:
-		m := tree.OpenMerge(t.ID)
-		return Errorf(Illegal, "merge %s of task %s is %s", m.ID, t.ID, m.Status).WithReason("merge_running").With("merge", string(m.ID)).WithHint("continue or abort it")
-	case t.Landed != nil && tree.unlanded(t) == nil:
-		return Errorf(Illegal, "task %s is landed already, on %s as %s", t.ID, t.Landed.Branch, t.Landed.Commit).WithReason("already_landed").With("commit", t.Landed.Commit)
+func (c PatchTask) apply(s *Step) error {
+	t := s.Tree.Task(c.Task)
+	if t == nil {
+		return Errorf(NotFound, "there is no task %s", c.Task)
 	}
+	if err := s.Tree.busy(t); err != nil {
+		return err
+	}
+	if t.State == Running || t.State == Completed {
+		return Errorf(Illegal, "task %s is %s: it cannot be changed", t.ID, t.State).WithReason("wrong_state")
+	}
+	if c.Draft != nil && *c.Draft && t.State != Pending {
+		return Errorf(Illegal, "task %s is %s: only what was never started is a draft", t.ID, t.State).WithReason("wrong_state")
+	}
+	patched := *t // a refusal must leave the task as it is
+	c.patch(&patched)
+	patched.defaults()
+	if err := patched.check(); err != nil {
+		return err
+	}
+	if c.DependsOn != nil {
+		patched.DependsOn = *c.DependsOn
+		if err := s.checkDependencies(&patched); err != nil {
+			return err
+		}
+		s.Tree.linkDependencies(&patched, t.DependsOn)
+	}
+	*t = patched
+	s.edit(t)
+	s.event("task.updated", t, nil)
 	return nil
 }
 
-func mayRemove(tree *Tree, t *Task) *Error {
-	switch {
-	case !t.State.Ended() && t.State != Pending:
-		return Errorf(Illegal, "task %s is %s", t.ID, t.State).WithReason("wrong_state").WithHint("cancel it first")
-	case tree.OpenMerge(t.ID) != nil:
-		return Errorf(Illegal, "task %s is being landed", t.ID).WithReason("landing").WithHint("abort the merge first")
-	case t.Position() != tree.Root() && (t.AttemptOf != "" || len(tree.Chain(t.Position())) > 1):
-		return Errorf(Illegal, "task %s has other attempts at its place: a chain is removed with its tree", t.ID).WithReason("has_attempts")
-	case t.Position() != tree.Root() && len(tree.children[t.ID]) > 0:
-		return Errorf(Illegal, "task %s has children", t.ID).WithReason("has_children").WithHint("remove them first")
-	}
-	for _, x := range tree.executions {
-		if x.Live() && (x.TaskID == t.ID || t.Position() == tree.Root()) {
-			return Errorf(Illegal, "an execution of the task has not ended yet").WithReason("still_running").WithHint("try again in a moment")
-		}
-	}
-	if t.Position() == tree.Root() {
-		for _, other := range tree.tasks {
-			if !other.State.Ended() && other.State != Pending && other.SupersededBy == "" {
-				return Errorf(Illegal, "task %s of its tree is %s", other.ID, other.State).WithReason("wrong_state").WithHint("cancel it first")
-			}
-		}
-	}
-	return neededBy(tree, t)
+func (c PatchTask) patch(t *Task) {
+	set(&t.Name, c.Name)
+	set(&t.Description, c.Description)
+	set(&t.Agent.Instructions, c.Instructions)
+	set(&t.AcceptanceCriteria, c.AcceptanceCriteria)
+	set(&t.Gates, c.Gates)
+	set(&t.Tags, c.Tags)
+	set(&t.Priority, c.Priority)
+	set(&t.Timeout, c.Timeout)
+	set(&t.Agent.MaxBudgetUSD, c.MaxBudgetUSD)
+	set(&t.Retry, c.Retry)
+	set(&t.Draft, c.Draft)
+	t.Name = strings.TrimSpace(t.Name)
 }
 
-func neededBy(tree *Tree, t *Task) *Error {
-	deps := slices.DeleteFunc(tree.Dependants(t.Position()), func(d *Task) bool { return d.SupersededBy != "" })
-	if len(deps) == 0 {
-		return nil
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
 	}
-	return Errorf(Illegal, "task %s depends on task %s", deps[0].ID, t.ID).WithReason("needed").WithHint("edit the dependencies of %s first", deps[0].ID)
 }

@@ -2,6 +2,8 @@ package work
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,11 +16,46 @@ type Command interface{ apply(*Step) error }
 func Decide(s *Step, c Command) error { return c.apply(s) }
 
 // Settle is the command that asks nothing: only the interpreter looks again.
-type Settle struct{}
+type Settle struct {
+	// Redeliver gives every effect again that something in the tree waits for, as
+	// at a start of the server, when deliveries may have been lost.
+	Redeliver bool
+}
 
-func (Settle) apply(s *Step) error {
+func (c Settle) apply(s *Step) error {
 	s.TouchAll()
+	if c.Redeliver {
+		s.redeliver()
+	}
 	return nil
+}
+
+func (s *Step) redeliver() {
+	for _, t := range s.Tree.Tasks() {
+		for _, id := range s.Tree.runs[t.ID] {
+			x := s.Tree.executions[id]
+			switch {
+			case x.State == ExecutionRunning && x.Stopping != "":
+				s.effect(stop(x))
+			case x.State == ExecutionQueued && (!x.Kind.Own() || t.Waiting(Queued, OnSlot)):
+				s.effect(start(t, x.ID))
+			}
+		}
+		if t.Waiting(Ready, OnIntegration) {
+			s.effect(s.integration(t))
+		}
+		if m := s.Tree.OpenMerge(t.ID); m != nil && m.Status == MergeRunning {
+			s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})
+		}
+	}
+}
+
+func start(t *Task, id ExecutionID) Effect {
+	return Effect{Kind: StartExecution, Task: t.ID, Execution: id, Priority: t.Priority}
+}
+
+func stop(x *Execution) Effect {
+	return Effect{Kind: StopExecution, Task: x.TaskID, Execution: x.ID, Job: x.JobID}
 }
 
 // Begin takes a queued execution for a node, once: the compare-and-set of the
@@ -39,13 +76,11 @@ func (c Begin) apply(s *Step) error {
 		return Errorf(Conflict, "execution %s is not waiting any more", c.Execution).WithReason("stale")
 	}
 	t := s.Tree.Task(x.TaskID)
-	for _, other := range s.Tree.Runs(t.ID, x.Kind) {
-		if other.State == ExecutionRunning {
-			return Errorf(Conflict, "execution %s of task %s has not ended yet", other.ID, t.ID).WithReason("still_running")
-		}
+	if other := s.Tree.running(t.ID, x.Kind); other != nil {
+		return Errorf(Conflict, "execution %s of task %s has not ended yet", other.ID, t.ID).WithReason("still_running")
 	}
-	if x.Kind != GateRun {
-		if !t.Waiting(Queued, OnSlot) || t.Book.Current != x.ID {
+	if x.Kind.Own() {
+		if !t.Waiting(Queued, OnSlot) || t.Book.Current != x.ID || !s.dependenciesMet(t) {
 			return Errorf(Conflict, "task %s does not wait for a slot (%s, %s)", t.ID, t.State, t.BlockedOn).WithReason("stale")
 		}
 		if err := s.move(t, OnBegin); err != nil {
@@ -60,7 +95,7 @@ func (c Begin) apply(s *Step) error {
 	x.Fence++
 	x.Node, x.JobID, x.LeaseUntil, x.TokenHash = c.Node, c.JobID, c.Lease, c.TokenHash
 	x.Spec, x.Agent, x.Model, x.Isolation, x.StartedAt = c.Spec, c.Spec.Type, c.Spec.Model, c.Isolation, s.Now
-	if x.Kind != GateRun {
+	if x.Kind.Own() {
 		s.event("execution.started", t, map[string]any{"execution": x.ID, "number": x.Number, "agent": x.Agent})
 	}
 	return nil
@@ -73,7 +108,7 @@ func (s *Step) recordBuiltOn(t *Task) {
 	}
 	for _, d := range t.DependsOn {
 		if o := s.Tree.Outer[d]; o.Head != "" {
-			t.BuiltOn = append(t.BuiltOn, BuiltOn{TaskID: o.Current, Commit: o.Head})
+			t.BuiltOn = append(t.BuiltOn, BuiltOn{TaskID: o.Current, Commit: o.Head, At: d})
 		}
 	}
 }
@@ -99,13 +134,17 @@ type End struct {
 	Result    *Result // nil when nothing could be collected
 	Gates     []GateResult
 	Blockers  []string
-	Conflicts []string // collecting met a conflict with the branch's head
+	Conflicts []string // files that collecting found in conflict: with the branch's head, or unresolved
+	MergeIn   string   // the commit whose merge met them; empty: the one the run was told to merge in
 }
 
 func (c End) apply(s *Step) error {
 	x, t, err := s.running(c.Execution, c.Fence)
 	if err != nil {
 		return err
+	}
+	if !slices.Contains(Outcomes(), c.Outcome) {
+		return Errorf(Internal, "outcome %q is unknown", c.Outcome)
 	}
 	if err := s.moveRun(x, ExecutionEnd); err != nil {
 		return err
@@ -117,15 +156,17 @@ func (c End) apply(s *Step) error {
 	x.Error, x.ExitCode, x.Usage, x.CostUSD, x.CostEstimated = c.Error, c.ExitCode, c.Usage, c.CostUSD, c.Estimated
 	x.SessionHandle, x.LogBytes, x.Base, x.Head, x.Gates, x.TokenHash = c.Handle, c.LogBytes, c.Base, c.Head, c.Gates, ""
 	s.effect(Effect{Kind: FinishJob, Task: t.ID, Execution: x.ID, Job: x.JobID})
-	if x.Kind == GateRun {
+	if !x.Kind.Own() {
+		s.startWaiting(t, x.Kind)
 		return s.gatesEnded(t, x)
 	}
 	s.event("execution.ended", t, map[string]any{"execution": x.ID, "outcome": x.Outcome})
 	s.keepWork(t, c)
 	if t.State != Running || t.Book.Current != x.ID {
-		return s.startWaiting(t) // cancelled or retried meanwhile
+		s.startWaiting(t, x.Kind) // cancelled or retried meanwhile
+		return nil
 	}
-	t.Book.Losses = 0
+	t.Book.Losses, t.Book.Fresh = 0, false
 	if c.Handle != "" {
 		t.Book.Handle = c.Handle
 	}
@@ -136,7 +177,7 @@ func (c End) apply(s *Step) error {
 // running is the execution a report speaks about, if it may still speak.
 func (s *Step) running(id ExecutionID, fence int64) (*Execution, *Task, error) {
 	x := s.Tree.Execution(id)
-	if x == nil || x.State != ExecutionRunning || x.Fence != fence {
+	if x == nil || x.State != ExecutionRunning || x.Fence != fence || s.Tree.Task(x.TaskID) == nil {
 		return nil, nil, Errorf(Conflict, "execution %s is over, or another run of it has begun", id).WithReason("stale")
 	}
 	return x, s.Tree.Task(x.TaskID), nil
@@ -144,25 +185,30 @@ func (s *Step) running(id ExecutionID, fence int64) (*Execution, *Task, error) {
 
 // keepWork records what a run left behind, however it ended.
 func (s *Step) keepWork(t *Task, c End) {
-	if c.Base != "" && t.Book.Base == "" {
+	s.edit(t)
+	if t.Judges != nil {
+		return // what a judge writes is discarded
+	}
+	if c.Base != "" && (t.Book.Base == "" || t.Book.Fresh) {
 		t.Book.Base = c.Base
 	}
 	if c.Head != "" {
-		t.Book.Head = c.Head
+		t.Book.Head, t.Book.Fresh = c.Head, false
 	}
 	if c.Result != nil {
 		t.Result = c.Result
 	}
-	s.edit(t)
 }
 
-// startWaiting starts the next execution of a task whose former run has ended
-// only now: two runs of one task never overlap.
-func (s *Step) startWaiting(t *Task) error {
-	if t.Waiting(Queued, OnSlot) {
-		s.effect(Effect{Kind: StartExecution, Task: t.ID, Execution: t.Book.Current, Priority: t.Priority})
+// startWaiting starts what waits for the place that a run has left only now: two
+// runs of one task never overlap.
+func (s *Step) startWaiting(t *Task, kind ExecutionKind) {
+	for _, id := range s.Tree.runs[t.ID] {
+		x := s.Tree.executions[id]
+		if x.State == ExecutionQueued && x.Kind.Own() == kind.Own() && (!x.Kind.Own() || t.Waiting(Queued, OnSlot)) {
+			s.effect(start(t, x.ID))
+		}
 	}
-	return nil
 }
 
 // follow turns an execution's outcome into what becomes of the task.
@@ -172,8 +218,9 @@ func (s *Step) follow(t *Task, x *Execution, c End) error {
 	}
 	switch c.Outcome {
 	case Success:
-		if len(c.Conflicts) > 0 {
-			return s.failedRun(t, fmt.Sprintf("its work conflicts with the branch's head in %d files", len(c.Conflicts)), OnFail)
+		if len(c.Conflicts) > 0 && t.Judges == nil {
+			s.event("integrate.conflict", t, map[string]any{"into": t.ID, "files": c.Conflicts})
+			return s.conflicted(t, c.Conflicts, cmpOr(c.MergeIn, t.Book.MergeIn))
 		}
 		t.Book.Failures, t.Book.Overloads, t.Book.MergeIn, t.Book.Conflicts, t.Book.Message = 0, 0, "", nil, ""
 		if t.Judges != nil {
@@ -183,22 +230,24 @@ func (s *Step) follow(t *Task, x *Execution, c End) error {
 	case Asked:
 		return s.asked(t, x)
 	case FailedRun:
-		return s.failedRun(t, cmpOr(c.Error, "the agent failed"), OnFail)
-	case TimedOutRun, Silent:
-		return s.failedRun(t, cmpOr(c.Error, "the agent ran too long"), OnTimeout)
+		return s.failedRun(t, x, cmpOr(c.Error, "the agent failed"), OnFail)
+	case TimedOutRun:
+		return s.failedRun(t, x, cmpOr(c.Error, "the agent ran too long"), OnTimeout)
+	case Silent:
+		return s.failedRun(t, x, cmpOr(c.Error, "the agent was silent too long"), OnTimeout)
 	case BudgetRun:
 		return s.ended(t, OnExceed, cmpOr(c.Error, "the budget is spent"))
 	case Overloaded:
 		t.Book.Overloads++
-		return s.waitUntil(t, OnRetry, s.Now.Add(backoff(Exponential, t.Book.Overloads, string(x.ID))), cmpOr(c.Error, "the provider is overloaded"))
+		return s.waitUntil(t, x, OnRetry, s.Now.Add(backoff(Exponential, t.Book.Overloads, string(x.ID))), cmpOr(c.Error, "the provider is overloaded"))
 	case Limited:
 		at := c.ResumeAt
-		if at.IsZero() {
+		if !at.After(s.Now) { // unknown, or over by a clock that differs
 			at = s.Now.Add(limitRetry)
 		}
-		return s.waitUntil(t, OnLimit, at, cmpOr(c.Error, "the account's usage limit is reached"))
+		return s.waitUntil(t, x, OnLimit, at, cmpOr(c.Error, "the account's usage limit is reached"))
 	case CancelledRun: // the server is stopping: as if lost, and not counted
-		return s.requeue(t, "interrupted")
+		return s.requeue(t, x, "interrupted")
 	}
 	return Errorf(Internal, "outcome %q is unknown", c.Outcome)
 }
@@ -213,7 +262,7 @@ func cmpOr(a, b string) string {
 // asked parks the task until a person answers.
 func (s *Step) asked(t *Task, x *Execution) error {
 	if x.Asked == nil {
-		return s.failedRun(t, "the agent ended with a question but asked none", OnFail)
+		return s.failedRun(t, x, "the agent ended with a question but asked none", OnFail)
 	}
 	t.Question = x.Asked
 	if err := s.move(t, OnBlock); err != nil {
@@ -225,10 +274,10 @@ func (s *Step) asked(t *Task, x *Execution) error {
 }
 
 // failedRun counts a failed execution and repeats it while the task allows.
-func (s *Step) failedRun(t *Task, reason string, trigger Trigger) error {
+func (s *Step) failedRun(t *Task, x *Execution, reason string, trigger Trigger) error {
 	t.Book.Failures++
-	if t.Book.Failures < max(t.Retry.MaxAttempts, 1) {
-		return s.waitUntil(t, OnRetry, s.Now.Add(backoff(t.Retry.Backoff, t.Book.Failures, string(t.Book.Current))), reason)
+	if t.Book.Failures < max(t.Retry.MaxAttempts, 1) && x.Kind == AgentRun {
+		return s.waitUntil(t, x, OnRetry, s.Now.Add(backoff(t.Retry.Backoff, t.Book.Failures, string(x.ID))), reason)
 	}
 	return s.ended(t, trigger, reason)
 }
@@ -257,21 +306,21 @@ func endEvent(state State) string {
 }
 
 // waitUntil queues another execution for a later instant.
-func (s *Step) waitUntil(t *Task, on BlockedOn, at time.Time, reason string) error {
-	if err := s.requeue(t, reason); err != nil {
+func (s *Step) waitUntil(t *Task, x *Execution, on BlockedOn, at time.Time, reason string) error {
+	if err := s.requeue(t, x, reason); err != nil {
 		return err
 	}
 	t.BlockedOn, t.WakeAt = on, at.UTC().Truncate(time.Microsecond)
 	return nil
 }
 
-// requeue gives a running task a new execution.
-func (s *Step) requeue(t *Task, reason string) error {
+// requeue gives a running task a new execution of the same kind as x, which is over.
+func (s *Step) requeue(t *Task, x *Execution, reason string) error {
 	if err := s.move(t, OnRequeue); err != nil {
 		return err
 	}
 	t.Reason = reason
-	s.addRun(t, AgentRun)
+	s.addRun(t, x.Kind)
 	return nil
 }
 
@@ -314,22 +363,26 @@ func (c Lose) apply(s *Step) error {
 	}
 	x.EndedAt, x.TokenHash = s.Now, ""
 	s.event("execution.lost", t, map[string]any{"execution": x.ID})
-	s.effect(Effect{Kind: StopExecution, Task: t.ID, Execution: x.ID, Job: x.JobID})
-	if x.Kind == GateRun {
+	s.effect(stop(x))
+	if !x.Kind.Own() {
 		s.edit(t) // the interpreter starts another
-		if t.Book.Losses++; t.Book.Losses >= maxLosses {
-			t.Book.Losses, t.Book.GateFaults = 0, maxLosses
+		s.startWaiting(t, x.Kind)
+		if x.Stopping == "" {
+			if t.Book.Losses++; t.Book.Losses >= maxLosses {
+				t.Book.Losses, t.Book.GateFaults = 0, maxLosses
+			}
 		}
 		return nil
 	}
 	if t.State != Running || t.Book.Current != x.ID {
-		return s.startWaiting(t)
+		s.startWaiting(t, x.Kind)
+		return nil
 	}
 	t.Book.Losses++
 	if t.Book.Losses >= maxLosses {
 		return s.ended(t, OnFail, fmt.Sprintf("%d executions in a row were lost with the server; see its log, then retry", t.Book.Losses))
 	}
-	return s.requeue(t, "the execution was lost with its server")
+	return s.requeue(t, x, "the execution was lost with its server")
 }
 
 // Ask records a question during a run; the run then ends with outcome question.
@@ -340,8 +393,11 @@ type Ask struct {
 
 func (c Ask) apply(s *Step) error {
 	x := s.Tree.Execution(c.Execution)
-	if x == nil || x.State != ExecutionRunning || x.Stopping != "" {
+	if x == nil || x.State != ExecutionRunning || x.Stopping != "" || x.Kind != AgentRun {
 		return Errorf(Conflict, "execution %s is over", c.Execution).WithReason("stale")
+	}
+	if strings.TrimSpace(c.Question.Text) == "" {
+		return Errorf(Invalid, "the question is empty")
 	}
 	if x.Asked != nil {
 		return Errorf(Illegal, "this run has asked already").WithReason("already_asked")
@@ -364,7 +420,7 @@ type Report struct {
 
 func (c Report) apply(s *Step) error {
 	x := s.Tree.Execution(c.Execution)
-	if x == nil || x.State != ExecutionRunning || x.Kind != AgentRun {
+	if x == nil || x.State != ExecutionRunning || x.Kind != AgentRun || (x.Stopping != "" && c.Verdict == nil) {
 		return Errorf(Conflict, "execution %s is over", c.Execution).WithReason("stale")
 	}
 	t := s.Tree.Task(x.TaskID)
@@ -377,6 +433,10 @@ func (c Report) apply(s *Step) error {
 		}
 		x.Reported = c.Verdict
 		s.runs[x.ID] = true
+		if x.Stopping != "" { // a person was quicker: kept, without effect
+			s.event("verdict.late", t, map[string]any{"judges": t.Judges.TaskID, "role": t.Role(), "approved": c.Verdict.Approved})
+			return nil
+		}
 	}
 	if c.Summary != "" {
 		t.Summary = c.Summary
@@ -397,7 +457,7 @@ func (s *Step) addRun(t *Task, kind ExecutionKind) *Execution {
 	}
 	s.Tree.insertExecution(x)
 	s.runs[x.ID] = true
-	if kind != GateRun {
+	if kind.Own() {
 		t.Book.Current = x.ID
 	}
 	s.edit(t)
@@ -418,7 +478,7 @@ func (s *Step) stopRuns(t *Task, kinds ...ExecutionKind) error {
 			case x.State == ExecutionRunning && x.Stopping == "":
 				x.Stopping = CancelledRun
 				s.runs[x.ID] = true
-				s.effect(Effect{Kind: StopExecution, Task: t.ID, Execution: x.ID, Job: x.JobID})
+				s.effect(stop(x))
 			}
 		}
 	}

@@ -202,6 +202,7 @@ func StoryMachine() Table[StoryStatus, Act] {
 		{Validating, ActReject, NeedsFix},
 		{ReviewReady, ActReject, NeedsFix},
 		{Shippable, ActReject, NeedsFix},
+		{NeedsFix, ActReject, NeedsFix}, // at the cap, with more attempts
 		{Shippable, ActShip, Shipping},
 		{DeployFailed, ActShip, Shipping},
 		{Shipping, ActRefuse, Shippable},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -27,17 +26,18 @@ type Step struct {
 	// MaxFixes is the policy's cap of fix attempts for a task (package review).
 	MaxFixes func(*Task) int
 
-	tasks   map[TaskID]bool
-	removed []TaskID
-	moved   []*Task // rows that left for a tree of their own
-	runs    map[ExecutionID]bool
-	merges  map[MergeID]bool
-	story   bool
-	events  []Event
-	effects []Effect
-	edges   *int64
-	touched []TaskID
-	queued  map[TaskID]bool
+	tasks     map[TaskID]bool
+	removed   []TaskID
+	moved     []*Task // rows that left for a tree of their own, with their runs
+	movedRuns []*Execution
+	runs      map[ExecutionID]bool
+	merges    map[MergeID]bool
+	story     bool
+	events    []Event
+	effects   []Effect
+	edges     *int64
+	touched   []TaskID
+	queued    map[TaskID]bool
 }
 
 // NewStep begins a decision.
@@ -134,7 +134,7 @@ func (s *Step) moveRun(x *Execution, trigger ExecutionTrigger) error {
 // add puts a new task into the tree.
 func (s *Step) add(t *Task) *Task {
 	t.TreeID = s.Tree.ID
-	t.CreatedAt = s.Now
+	t.CreatedAt = s.Tree.after(s.Now)
 	if t.AttemptNo == 0 {
 		t.AttemptNo = 1
 	}
@@ -160,7 +160,7 @@ func (s *Step) effect(e Effect) {
 
 // derive gives the identifier of what is derived from a place and a number.
 func (s *Step) derive(kind string, place string, number int, more ...string) string {
-	return s.IDs.Derive(append([]string{kind, place, strconv.Itoa(number)}, more...)...)
+	return s.IDs.Derive(append([]string{kind, place, fmt.Sprint(number)}, more...)...)
 }
 
 // ChangeSet is all that the step has changed, ready to be committed.
@@ -182,8 +182,11 @@ func (s *Step) ChangeSet() ChangeSet {
 		cs.NewTrees = append(cs.NewTrees, alone.Summary())
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
-		cs.Executions = append(cs.Executions, t.executions[id])
+		if x := t.executions[id]; x != nil {
+			cs.Executions = append(cs.Executions, x)
+		}
 	}
+	cs.Executions = append(cs.Executions, s.movedRuns...)
 	for _, id := range slices.Sorted(maps.Keys(s.merges)) {
 		cs.Merges = append(cs.Merges, t.merges[id])
 	}
@@ -209,8 +212,9 @@ func (s *Step) Committed(version int64) {
 			continue
 		}
 		// Keep the newest of each kind; older ended ones are history.
-		for _, other := range t.Runs(x.TaskID, x.Kind) {
-			if !other.Live() && other.ID != newest(t.Runs(x.TaskID, x.Kind)).ID {
+		runs := t.Runs(x.TaskID, x.Kind)
+		for _, other := range runs {
+			if !other.Live() && other.ID != newest(runs).ID {
 				delete(t.executions, other.ID)
 				t.runs[x.TaskID] = without(t.runs[x.TaskID], other.ID)
 			}

@@ -73,7 +73,7 @@ type Book struct {
 	Failures   int         `json:"failures,omitempty"`    // failed executions since the last submission
 	Losses     int         `json:"losses,omitempty"`      // lost executions in a row
 	Overloads  int         `json:"overloads,omitempty"`   // overloaded executions in a row
-	Ran        bool        `json:"ran,omitempty"`         // its own run has succeeded once
+	Ran        bool        `json:"ran,omitempty"`         // its own latest run has succeeded
 	Fresh      bool        `json:"fresh,omitempty"`       // the next execution starts from the base
 	Base       string      `json:"base,omitempty"`        // commit its branch started from
 	Head       string      `json:"head,omitempty"`        // head of its branch in the vault
@@ -90,6 +90,8 @@ type Book struct {
 	WasOn      BlockedOn   `json:"was_on,omitempty"`      // … and what it waited for
 	Began      bool        `json:"began,omitempty"`       // an execution of it has started once
 	Merges     int         `json:"merges,omitempty"`      // how many landings were started
+	Decided    string      `json:"decided,omitempty"`     // the last recorded decision: who, round, commit, which
+	Absorb     *Absorb     `json:"absorb,omitempty"`      // another tree's work is being merged in
 }
 
 // Hold says why a READY task waits for a person.
@@ -145,10 +147,28 @@ type Acceptance struct {
 	At     time.Time `json:"at"`
 }
 
-// BuiltOn records which commit of which task a task was started from.
+// BuiltOn records which commit of which task of another tree is part of a task.
 type BuiltOn struct {
-	TaskID TaskID `json:"task_id"`
-	Commit string `json:"commit"`
+	TaskID TaskID   `json:"task_id"`
+	Commit string   `json:"commit"`
+	At     Position `json:"at,omitempty"`    // the place that task stood at
+	Lacks  string   `json:"lacks,omitempty"` // what was accepted there and does not contain Commit
+}
+
+// Position is the place of the task that was built on.
+func (b BuiltOn) Position() Position {
+	if b.At != "" {
+		return b.At
+	}
+	return Position(b.TaskID)
+}
+
+// Absorb is a commit of another tree that is being merged into a task, since
+// what the task was built on was accepted at another commit.
+type Absorb struct {
+	At     Position `json:"at"`
+	TaskID TaskID   `json:"task_id"`
+	Commit string   `json:"commit"`
 }
 
 // Judged names the attempt and commit a judging task speaks about.

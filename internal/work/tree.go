@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Tree is a top-level task and all below it, the attempts of each position, and
@@ -30,6 +31,7 @@ type Tree struct {
 	judges     map[TaskID][]TaskID      // by judged task, in order of creation
 	dependants map[Position][]TaskID    // inside the tree
 	runs       map[TaskID][]ExecutionID // what is loaded of a task's executions
+	last       time.Time                // when the newest task was created
 }
 
 // NewTree makes a tree from rows, in any order.
@@ -58,8 +60,20 @@ func NewTree(id TreeID, tasks []*Task, executions []*Execution, merges []*Merge)
 	return t
 }
 
+// after is an instant for a new task: now, or just after the newest task, so that
+// the order of creation is the order of created_at, and survives a reload.
+func (t *Tree) after(now time.Time) time.Time {
+	if !now.After(t.last) {
+		return t.last.Add(time.Microsecond)
+	}
+	return now
+}
+
 func (t *Tree) insert(task *Task) {
 	t.tasks[task.ID] = task
+	if task.CreatedAt.After(t.last) {
+		t.last = task.CreatedAt
+	}
 	if task.ParentTaskID != "" {
 		t.children[task.ParentTaskID] = append(t.children[task.ParentTaskID], task.ID)
 	}
@@ -82,9 +96,19 @@ func (t *Tree) insertExecution(x *Execution) {
 func (t *Tree) remove(task *Task) {
 	delete(t.tasks, task.ID)
 	t.children[task.ParentTaskID] = without(t.children[task.ParentTaskID], task.ID)
+	if task.AttemptOf != "" {
+		t.attempts[task.AttemptOf] = without(t.attempts[task.AttemptOf], task.ID)
+	}
+	if task.Judges != nil {
+		t.judges[task.Judges.TaskID] = without(t.judges[task.Judges.TaskID], task.ID)
+	}
 	for _, d := range task.DependsOn {
 		t.dependants[d] = without(t.dependants[d], task.ID)
 	}
+	for _, x := range t.runs[task.ID] {
+		delete(t.executions, x)
+	}
+	delete(t.runs, task.ID)
 }
 
 // linkDependencies replaces the edges before by those of task.
@@ -193,6 +217,17 @@ func (t *Tree) Runs(id TaskID, kind ExecutionKind) []*Execution {
 	return out
 }
 
+// running is a task's running execution in the same place as one of kind: the
+// task's workspace for its own runs, a fresh one for gates. Nil when it is free.
+func (t *Tree) running(id TaskID, kind ExecutionKind) *Execution {
+	for _, x := range t.runs[id] {
+		if run := t.executions[x]; run.State == ExecutionRunning && run.Kind.Own() == kind.Own() {
+			return run
+		}
+	}
+	return nil
+}
+
 // OpenMerge is the task's running or conflicted landing, nil when there is none.
 func (t *Tree) OpenMerge(id TaskID) *Merge {
 	for _, m := range t.merges {
@@ -201,6 +236,32 @@ func (t *Tree) OpenMerge(id TaskID) *Merge {
 		}
 	}
 	return nil
+}
+
+// Pending lists the effects that the tree waits for, as its rows stand: what is
+// delivered again when a job may have been lost.
+func (t *Tree) Pending() []Effect {
+	var out []Effect
+	for _, x := range t.executions {
+		task := t.tasks[x.TaskID]
+		if x.State == ExecutionQueued && (x.Kind == GateRun || (task.Waiting(Queued, OnSlot) && task.Book.Current == x.ID)) {
+			out = append(out, Effect{Kind: StartExecution, Tree: t.ID, Task: task.ID, Execution: x.ID, Priority: task.Priority})
+		}
+	}
+	for _, task := range t.tasks {
+		if task.Waiting(Ready, OnIntegration) {
+			out = append(out, Effect{Kind: Integrate, Tree: t.ID, Task: task.ID, Into: task.ParentTaskID, Commit: task.Accepted.Commit})
+		}
+	}
+	for _, m := range t.merges {
+		if m.Status == MergeRunning {
+			out = append(out, Effect{Kind: Land, Tree: t.ID, Task: m.TaskID, Merge: m.ID})
+		}
+	}
+	slices.SortFunc(out, func(a, b Effect) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Execution, b.Execution))
+	})
+	return out
 }
 
 // Depth is how far a task is from the root: 0 for top-level tasks.
