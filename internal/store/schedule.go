@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// OpenTrees lists the trees in which something may still happen by itself.
+func (s *Store) OpenTrees(ctx context.Context) ([]work.TreeID, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT id FROM trees WHERE is_open = 1 ORDER BY id`)
+	trees, err := collect(rows, err, text[work.TreeID])
+	return trees, mapped("list open trees", err)
+}
+
+// DueTrees lists the trees in which something is due by now, most overdue
+// first, and the next later instant at which something will be (zero: none).
+func (s *Store) DueTrees(ctx context.Context, now time.Time) (due []work.TreeID, next time.Time, err error) {
+	const doing = "list due trees"
+	rows, err := s.read.QueryContext(ctx, `SELECT id FROM trees WHERE wake_at > 0 AND wake_at <= $1 ORDER BY wake_at, id`, now.UnixMicro())
+	if due, err = collect(rows, err, text[work.TreeID]); err != nil {
+		return nil, time.Time{}, mapped(doing, err)
+	}
+	row := s.read.QueryRowContext(ctx, `SELECT COALESCE(MIN(wake_at), 0) FROM trees WHERE wake_at > 0 AND wake_at > $1`, now.UnixMicro())
+	var wake int64
+	if err := row.Scan(&wake); err != nil {
+		return nil, time.Time{}, mapped(doing, err)
+	}
+	return due, instant(wake), nil
+}
+
+// selectWaiting takes the first of two ordered indices: tasks that wait for a
+// slot, and gate runs. Neither grows with finished work. What waits behind a
+// run of its own kind that has not ended yet cannot start.
+const (
+	selectWaiting = `SELECT execution, task, tree_id, project_id, agent, urgency, since FROM (
+		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.urgency, t.queued_at AS since
+			FROM tasks t JOIN executions x ON x.id = t.current_execution
+			WHERE t.state = 'QUEUED' AND t.blocked_on = 'slot' AND x.state = 'queued' AND ` + noneRuns + `
+			ORDER BY t.urgency, t.queued_at, t.id LIMIT $1) AS slots
+		UNION ALL
+		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.urgency, x.created_at AS since
+			FROM executions x JOIN tasks t ON t.id = x.task_id
+			WHERE x.state = 'queued' AND x.kind = 'gates' AND ` + noneRuns + `
+			ORDER BY t.urgency, x.created_at, t.id LIMIT $1) AS gates
+		) AS waiting ORDER BY urgency, since, task LIMIT $1`
+	noneRuns = `NOT EXISTS (SELECT 1 FROM executions y WHERE y.task_id = x.task_id AND y.kind = x.kind AND y.state = 'running')`
+)
+
+// Waiting lists executions that could start now, most urgent first, within a
+// priority in the order in which they were queued.
+func (s *Store) Waiting(ctx context.Context, limit int) ([]work.Waiting, error) {
+	rows, err := s.read.QueryContext(ctx, selectWaiting, limit)
+	waiting, err := collect(rows, err, func(row scanner) (w work.Waiting, err error) {
+		var urgency, since int64
+		if err := row.Scan(&w.Execution, &w.Task, &w.Tree, &w.Project, &w.Agent, &urgency, &since); err != nil {
+			return w, err
+		}
+		if order := work.Priorities(); urgency < int64(len(order)) {
+			w.Priority = order[urgency]
+		}
+		w.Since = instant(since)
+		return w, nil
+	})
+	return waiting, mapped("list waiting executions", err)
+}
+
+// Held lists running executions of a node, or, when node is empty, of any node
+// whose lease has expired by now.
+func (s *Store) Held(ctx context.Context, node string, now time.Time) ([]work.Execution, error) {
+	const running = `SELECT ` + executionColumns + ` FROM executions x JOIN tasks t ON t.id = x.task_id WHERE x.state = 'running' AND `
+	query, arg := running+`x.node = $1 ORDER BY x.created_at, x.id`, any(node)
+	if node == "" {
+		query, arg = running+`x.lease_until <= $1 ORDER BY x.created_at, x.id`, micros(now)
+	}
+	rows, err := s.read.QueryContext(ctx, query, arg)
+	held, err := collect(rows, err, func(row scanner) (work.Execution, error) {
+		x, err := scanExecution(row)
+		if err != nil {
+			return work.Execution{}, err
+		}
+		return *x, nil
+	})
+	return held, mapped("list held executions", err)
+}
+
+// RenewLeases moves the lease of every running execution of a node. It is the
+// one write beside Commit: a lease is no decision, and changes no version.
+func (s *Store) RenewLeases(ctx context.Context, node string, until time.Time) error {
+	return s.change(ctx, "renew leases", func(t *transaction) error {
+		_, err := t.exec(`UPDATE executions SET lease_until = $1 WHERE state = 'running' AND node = $2`, micros(until), node)
+		return err
+	})
+}
+
+// Running counts running executions by project and agent type.
+func (s *Store) Running(ctx context.Context) ([]work.RunningCount, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT t.project_id, x.agent, COUNT(*) FROM executions x JOIN tasks t ON t.id = x.task_id
+		WHERE x.state = 'running' GROUP BY t.project_id, x.agent ORDER BY t.project_id, x.agent`)
+	counts, err := collect(rows, err, func(row scanner) (c work.RunningCount, err error) {
+		return c, row.Scan(&c.Project, &c.Agent, &c.Count)
+	})
+	return counts, mapped("count running executions", err)
+}
