@@ -43,7 +43,7 @@ func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 			Task: f.Task, Into: f.Into, Commit: f.Commit, Head: head, Files: pathList(got.Conflicts),
 		})
 	}
-	base, err := v.Ref(ctx, baseRef(parent.ID))
+	base, err := refOf(ctx, v, baseRef(parent.ID))
 	if err != nil {
 		return err
 	}

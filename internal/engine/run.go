@@ -182,7 +182,7 @@ func baseRef(id work.TaskID) string { return "refs/claudomator/base/" + string(i
 // startingPoint is the commit the task's branch starts from: decided once.
 func (r *run) startingPoint(ctx context.Context) (string, error) {
 	p := r.plan
-	known, err := r.vault.Ref(ctx, baseRef(p.Task.ID))
+	known, err := refOf(ctx, r.vault, baseRef(p.Task.ID))
 	if err != nil || known != "" {
 		return known, err
 	}
@@ -229,7 +229,7 @@ func (r *run) startOver(ctx context.Context) error {
 		return err
 	}
 	branch := "refs/heads/" + r.plan.Task.Ref()
-	head, err := r.vault.Ref(ctx, branch)
+	head, err := refOf(ctx, r.vault, branch)
 	if err != nil {
 		return err
 	}

@@ -68,12 +68,21 @@ func (v *Vaults) Close() {
 	}
 }
 
+// refOf reads a reference, "" when there is none.
+func refOf(ctx context.Context, v *git.Vault, ref string) (string, error) {
+	commit, err := v.Ref(ctx, ref)
+	if git.KindOf(err) == git.KindBranchMissing {
+		return "", nil
+	}
+	return commit, err
+}
+
 // branchOf is the head of a task's branch in the vault; a branch that does not
 // exist yet, because the task runs no agent itself, starts at the project's
 // freshly fetched branch.
 func (e *Engine) branchOf(ctx context.Context, v *git.Vault, p work.Project, id work.TaskID) (string, error) {
 	ref := "refs/heads/" + (&work.Task{ID: id}).Ref()
-	head, err := v.Ref(ctx, ref)
+	head, err := refOf(ctx, v, ref)
 	if err != nil || head != "" {
 		return head, err
 	}
@@ -82,7 +91,7 @@ func (e *Engine) branchOf(ctx context.Context, v *git.Vault, p work.Project, id 
 	}
 	err = v.SetRef(ctx, ref, head, "")
 	if g, ok := errors.AsType[*git.Error](err); ok && g.Kind == git.KindRefMoved {
-		return v.Ref(ctx, ref) // a sibling was quicker
+		return refOf(ctx, v, ref) // a sibling was quicker
 	}
 	if err == nil {
 		err = v.SetRef(ctx, baseRef(id), head, "")

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/claudomator/claudomator/internal/store"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// The three tests below watch the facts of River that bus rests on. With its
+// poll at 5 s a lost notification shows as a job that starts late.
+
+const prompt = time.Second // far below the poll, far above a busy machine's hiccup
+
+func openQueue(t *testing.T, deliver func(context.Context, int64, work.Effect) error) (*Queue, *store.Store) {
+	t.Helper()
+	t.Parallel()
+	q := NewQueue()
+	s, err := store.Open(t.Context(), store.Config{URL: filepath.Join(t.TempDir(), "q.db"), ConnectionHook: q.Hook}, q.Enqueue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Open(t.Context(), s.DB(), s.Pool(), "node", slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	q.deliver = deliver
+	if err := q.client.Start(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.client.StopAndCancel(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return q, s
+}
+
+func (q *Queue) commit(t *testing.T, db *sql.DB, effects ...work.Effect) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Enqueue(t.Context(), tx, effects); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func within[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(prompt):
+		t.Fatalf("%s: not within %s", what, prompt)
+		panic("unreachable")
+	}
+}
+
+func TestCommittedEffectStartsAtOnce(t *testing.T) {
+	got := make(chan work.Effect, 1)
+	q, s := openQueue(t, func(_ context.Context, _ int64, e work.Effect) error { got <- e; return nil })
+	want := work.Effect{Kind: work.Recheck, Tree: "t1", Task: "a"}
+	q.commit(t, s.DB(), want)
+	if e := within(t, "delivery", got); e != want {
+		t.Errorf("delivered %+v, want %+v", e, want)
+	}
+}
+
+func TestSecondOfTwoCommitsStartsAtOnce(t *testing.T) {
+	got := make(chan work.TaskID, 2)
+	q, s := openQueue(t, func(_ context.Context, _ int64, e work.Effect) error { got <- e.Task; return nil })
+	for range 20 {
+		q.commit(t, s.DB(), work.Effect{Kind: work.Recheck, Task: "a"})
+		within(t, "first delivery", got)
+		q.commit(t, s.DB(), work.Effect{Kind: work.Recheck, Task: "b"})
+		within(t, "second delivery", got)
+	}
+}
+
+func TestCancelledJobEndsAtOnce(t *testing.T) {
+	started, ended := make(chan int64, 1), make(chan error, 1)
+	q, s := openQueue(t, func(ctx context.Context, job int64, _ work.Effect) error {
+		started <- job
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return ctx.Err()
+	})
+	q.commit(t, s.DB(), work.Effect{Kind: work.StartExecution, Execution: "x"})
+	job := within(t, "start", started)
+	q.commit(t, s.DB(), work.Effect{Kind: work.StopExecution, Job: job})
+	within(t, "cancel", ended)
+}
+
+func TestRolledBackEffectIsForgotten(t *testing.T) {
+	got := make(chan work.TaskID, 2)
+	q, s := openQueue(t, func(_ context.Context, _ int64, e work.Effect) error { got <- e.Task; return nil })
+	tx, err := s.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Enqueue(t.Context(), tx, []work.Effect{{Kind: work.Recheck, Task: "never"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	q.commit(t, s.DB(), work.Effect{Kind: work.Recheck, Task: "after"})
+	if id := within(t, "delivery", got); id != "after" {
+		t.Errorf("delivered %s", id)
+	}
+}
+
+var _ river.JobArgs = effectArgs{}

@@ -1,0 +1,212 @@
+package engine_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/agent"
+	"github.com/claudomator/claudomator/internal/agent/command"
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/engine"
+	"github.com/claudomator/claudomator/internal/git"
+	"github.com/claudomator/claudomator/internal/sandbox"
+	"github.com/claudomator/claudomator/internal/store"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// world is a whole server without surfaces: real SQLite, git and processes.
+type world struct {
+	*testing.T
+	dir     string
+	repo    string
+	ctx     context.Context
+	service *app.Service
+	store   *store.Store
+	slots   int
+	stop    func()
+}
+
+// noMask masks nothing.
+type noMask struct{}
+
+func (noMask) Add(string) func()        { return func() {} }
+func (noMask) Apply(text []byte) []byte { return text }
+
+func newWorld(t *testing.T, slots int) *world {
+	t.Helper()
+	t.Parallel()
+	w := &world{T: t, dir: t.TempDir(), slots: slots}
+	w.repo = filepath.Join(t.TempDir(), "repo")
+	w.git("init", "-q", "-b", "main", w.repo)
+	w.write("a", "one\n")
+	w.git("-C", w.repo, "add", ".")
+	w.git("-C", w.repo, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-q", "-m", "first")
+	w.start()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+func (w *world) git(args ...string) string {
+	w.Helper()
+	out, err := exec.Command("git", args...).CombinedOutput()
+	if err != nil {
+		w.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (w *world) write(name, text string) {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(w.repo, name), []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// start builds a server on the world's data directory and runs it.
+func (w *world) start() {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	out := io.Discard
+	if os.Getenv("CLAUDOMATOR_TEST_LOG") != "" {
+		out = os.Stderr
+	}
+	log := slog.New(slog.NewTextHandler(out, nil))
+	must := func(err error) {
+		w.Helper()
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+	host, err := sandbox.Open(sandbox.Options{StateDir: filepath.Join(w.dir, "runs")})
+	must(err)
+	g, err := git.New(git.Options{})
+	must(err)
+	vaults := engine.NewVaults(g, w.dir)
+	queue := engine.NewQueue()
+	w.store, err = store.Open(ctx, store.Config{URL: filepath.Join(w.dir, "test.db"), ConnectionHook: queue.Hook}, queue.Enqueue)
+	must(err)
+	must(queue.Open(ctx, w.store.DB(), w.store.Pool(), "node-1", log))
+	agents := engine.Catalog{"command": command.New(agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ()}))}
+	var e *engine.Engine
+	w.service = app.New(app.Options{
+		Trees: w.store, Lookup: w.store, Lists: w.store, Settings: w.store, Tokens: w.store, Diffs: vaults,
+		Transcripts: engine.Transcripts{DataDir: w.dir}, Agents: agents, Repositories: vaults, IDs: app.RandomIDs{},
+		Now: time.Now, Log: log,
+		Defaults:  app.Defaults{Timeout: time.Minute, Silence: time.Minute, JudgeTimeout: time.Minute, GateTimeout: time.Minute},
+		Committed: func(c work.ChangeSet) { e.Committed(c) },
+	})
+	e = engine.New(engine.Options{
+		Core: w.service, Schedule: w.store, Tasks: w.store, Queue: queue, Vaults: vaults, Host: host, Agents: agents,
+		DataDir: w.dir, Node: "node-1", Slots: w.slots, Mask: noMask{}, Now: time.Now, Log: log,
+		Retention: engine.Retention{Workspaces: time.Hour, Bin: time.Hour, Transcripts: time.Hour},
+	})
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- e.Run(ctx, func() { close(ready) }) }()
+	<-ready
+	w.ctx = app.WithCaller(ctx, app.Caller{Name: "tester", Scope: app.ScopeAdmin})
+	w.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.Errorf("engine: %v", err)
+		}
+		vaults.Close()
+		must(w.store.Close())
+		w.stop = func() {}
+	}
+}
+
+func (w *world) project(in app.ProjectInput) {
+	w.Helper()
+	name, agent := "p", "command"
+	in.Name, in.Repository = &name, &w.repo
+	if in.Agent == nil {
+		in.Agent = &agent
+	}
+	if _, err := w.service.AddProject(w.ctx, in); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) checker(script string) {
+	w.Helper()
+	argv := []string{"sh", "-c", "cat >/dev/null; " + script}
+	if _, err := w.service.SetRole(w.ctx, "checker", app.RoleInput{Command: &argv}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) task(in app.TaskRequest) *app.TaskView {
+	w.Helper()
+	in.Project, in.Start = "p", true
+	if in.Name == "" {
+		in.Name = "a task"
+	}
+	t, err := w.service.CreateTask(w.ctx, in)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return t
+}
+
+// until waits for a task to satisfy ok, following events.
+func (w *world) until(id work.TaskID, ok func(*app.TaskView) bool) *app.TaskView {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+	defer cancel()
+	for {
+		seq, err := w.store.LastSeq(ctx)
+		if err != nil {
+			w.Fatal(err)
+		}
+		t, err := w.service.Task(ctx, string(id))
+		if err != nil {
+			w.Fatal(err)
+		}
+		if ok(t) {
+			return t
+		}
+		for _, err := range w.service.Events(ctx, seq) {
+			if err != nil {
+				w.Fatal(err)
+			}
+			break
+		}
+		if ctx.Err() != nil {
+			runs, _ := w.service.Executions(w.ctx, string(id))
+			for _, x := range runs {
+				w.Logf("execution %d: %s %s %s", x.Number, x.State, x.Outcome, x.Error)
+			}
+			w.Fatalf("task %s stays %s (%s): %s", t.ID, t.State, t.BlockedOn, t.Reason)
+		}
+	}
+}
+
+func (w *world) state(id work.TaskID, state work.State) *app.TaskView {
+	w.Helper()
+	return w.until(id, func(t *app.TaskView) bool { return t.State == state && (state != work.Ready || t.BlockedOn == work.OnPerson) })
+}
+
+func (w *world) landed(m *work.Merge) *work.Merge {
+	w.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		got, err := w.service.Merge(w.ctx, string(m.ID))
+		if err != nil {
+			w.Fatal(err)
+		}
+		if got.Status != work.MergeRunning {
+			return got
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("merge stays %s", got.Status)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
