@@ -9,16 +9,21 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// integrate merges a task's accepted commit into its parent's branch.
+// integrate merges a commit into a task's branch: an accepted child's into its
+// parent's, or what another tree has accepted into the branch of a task that is
+// built on an earlier commit of it (Contains).
 func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 	var project work.Project
-	var task, parent work.Task
+	var from, into work.Task
 	err := e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
-		t, p := tree.Task(f.Task), tree.Task(f.Into)
-		if t == nil || p == nil || !t.Waiting(work.Ready, work.OnIntegration) || t.Accepted.Commit != f.Commit {
+		target := tree.Task(f.Into)
+		if target == nil || !tree.Integrating(f.Task, f.Into, f.Commit) {
 			return work.Errorf(work.Conflict, "task %s does not wait for an integration", f.Task).WithReason("stale")
 		}
-		project, task, parent = tree.Project, *t, *p
+		project, from, into = tree.Project, *target, *target
+		if t := tree.Task(f.Task); t != nil {
+			from = *t
+		}
 		return nil
 	})
 	if err != nil {
@@ -28,12 +33,20 @@ func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 	if err != nil {
 		return err
 	}
-	head, err := e.branchOf(ctx, v, project, parent.ID)
+	if f.Contains != "" {
+		if ok, err := v.Contains(ctx, f.Contains, f.Commit); err != nil || !ok {
+			if err != nil {
+				return err
+			}
+			return e.o.Core.Do(ctx, f.Tree, work.System(), work.IntegrateLacks{Task: f.Task, Into: f.Into, Commit: f.Commit})
+		}
+	}
+	head, err := e.branchOf(ctx, v, project, into.ID)
 	if err != nil {
 		return err
 	}
 	got, err := v.Integrate(ctx, git.IntegrateSpec{
-		Ref: "refs/heads/" + parent.Ref(), Commit: f.Commit, Message: e.message(task, task.Book.Current),
+		Ref: "refs/heads/" + into.Ref(), Commit: f.Commit, Message: e.message(from, from.Book.Current),
 	})
 	if err != nil {
 		return err
@@ -43,24 +56,32 @@ func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 			Task: f.Task, Into: f.Into, Commit: f.Commit, Head: head, Files: pathList(got.Conflicts),
 		})
 	}
-	base, err := refOf(ctx, v, baseRef(parent.ID))
-	if err != nil {
-		return err
-	}
-	if base == "" {
-		base = parent.Book.Base
-	}
-	stat, err := v.Diff(ctx, base, got.Commit)
+	result, err := e.difference(ctx, v, into, got.Commit)
 	if err != nil {
 		return err
 	}
 	return e.o.Core.Do(ctx, f.Tree, work.System(), work.Integrated{
-		Task: f.Task, Into: f.Into, Commit: f.Commit, Head: got.Commit,
-		Result: &work.Result{
-			Base: base, Head: got.Commit, NoChanges: len(stat.Files) == 0,
-			Files: len(stat.Files), Insertions: stat.Insertions, Deletions: stat.Deletions,
-		},
+		Task: f.Task, Into: f.Into, Commit: f.Commit, Head: got.Commit, Result: result,
 	})
+}
+
+// difference is what a task's branch changed since it began.
+func (e *Engine) difference(ctx context.Context, v *git.Vault, t work.Task, head string) (*work.Result, error) {
+	base, err := refOf(ctx, v, baseRef(t.ID))
+	if err != nil {
+		return nil, err
+	}
+	if base == "" {
+		base = t.Book.Base
+	}
+	stat, err := v.Diff(ctx, base, head)
+	if err != nil {
+		return nil, err
+	}
+	return &work.Result{
+		Base: base, Head: head, NoChanges: len(stat.Files) == 0,
+		Files: len(stat.Files), Insertions: stat.Insertions, Deletions: stat.Deletions,
+	}, nil
 }
 
 // landing is what a merge is to do, read from its row.

@@ -64,16 +64,10 @@ func (e *Engine) resume(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return errors.Join(all, context.Cause(ctx))
 		}
-		if err := e.o.Core.Do(ctx, id, work.System(), work.Settle{}); err != nil {
+		// One broken tree must not stop the others.
+		if err := e.o.Core.Do(ctx, id, work.System(), work.Settle{Redeliver: true}); err != nil {
 			all = errors.Join(all, fmt.Errorf("settle tree %s: %w", id, err))
-			continue // one broken tree must not stop the others
 		}
-		var pending []work.Effect
-		err := e.o.Core.View(ctx, id, func(tree *work.Tree) error {
-			pending = tree.Pending()
-			return nil
-		})
-		all = errors.Join(all, err, e.o.Queue.nudge(ctx, pending...))
 	}
 	return errors.Join(all, e.wakeDue(ctx))
 }

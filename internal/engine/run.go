@@ -345,10 +345,14 @@ func (r *run) collect(ctx context.Context, end work.End) work.End {
 	end.Base, end.Head = r.base, got.Head
 	end.Result = result(got)
 	switch {
-	case len(got.Unresolved) > 0 && end.Outcome == work.Success:
-		end.Outcome, end.Error = work.FailedRun, "conflicts are left unresolved in "+paths(got.Unresolved)
+	case len(got.Unresolved) > 0:
+		end.Conflicts = pathList(got.Unresolved)
 	case len(got.Conflicts) > 0:
 		end.Conflicts = pathList(got.Conflicts)
+		end.MergeIn, err = refOf(ctx, r.vault, "refs/heads/"+p.Task.Ref())
+		if err != nil {
+			r.log.notice("the branch's head cannot be read: %s", explain(err))
+		}
 	}
 	return end
 }
