@@ -77,6 +77,13 @@ func (t *Tree) Unbuilt(task *Task) TaskID {
 	return ""
 }
 
+// Integrating is true while an integration of commit (of task) into a branch is
+// awaited.
+func (t *Tree) Integrating(task, into TaskID, commit string) bool {
+	waiting, err := (&Step{Tree: t}).integrating(task, into, commit)
+	return err == nil && waiting != nil
+}
+
 // integrating finds the task that waits for a report about commit: the child
 // whose work goes into its parent's branch, or the top-level task that absorbs.
 func (s *Step) integrating(task, into TaskID, commit string) (*Task, error) {

@@ -238,32 +238,6 @@ func (t *Tree) OpenMerge(id TaskID) *Merge {
 	return nil
 }
 
-// Pending lists the effects that the tree waits for, as its rows stand: what is
-// delivered again when a job may have been lost.
-func (t *Tree) Pending() []Effect {
-	var out []Effect
-	for _, x := range t.executions {
-		task := t.tasks[x.TaskID]
-		if x.State == ExecutionQueued && (x.Kind == GateRun || (task.Waiting(Queued, OnSlot) && task.Book.Current == x.ID)) {
-			out = append(out, Effect{Kind: StartExecution, Tree: t.ID, Task: task.ID, Execution: x.ID, Priority: task.Priority})
-		}
-	}
-	for _, task := range t.tasks {
-		if task.Waiting(Ready, OnIntegration) {
-			out = append(out, Effect{Kind: Integrate, Tree: t.ID, Task: task.ID, Into: task.ParentTaskID, Commit: task.Accepted.Commit})
-		}
-	}
-	for _, m := range t.merges {
-		if m.Status == MergeRunning {
-			out = append(out, Effect{Kind: Land, Tree: t.ID, Task: m.TaskID, Merge: m.ID})
-		}
-	}
-	slices.SortFunc(out, func(a, b Effect) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Execution, b.Execution))
-	})
-	return out
-}
-
 // Depth is how far a task is from the root: 0 for top-level tasks.
 func (t *Tree) Depth(task *Task) int {
 	depth := 0
