@@ -1,0 +1,33 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+func (s *server) projects(h huma.API) {
+	api := s.o.API
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/projects", id: "Projects", summary: "List the projects by name"},
+		func(ctx context.Context, _ *struct{}) ([]*work.Project, error) { return list(api.Projects(ctx)) })
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/projects", id: "AddProject", summary: "Register a repository", status: http.StatusCreated},
+		func(ctx context.Context, in *struct{ Body app.ProjectInput }) (*work.Project, error) {
+			return api.AddProject(ctx, in.Body)
+		})
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/projects/{id}", id: "Project", summary: "Show a project"},
+		func(ctx context.Context, in *ref) (*work.Project, error) { return api.Project(ctx, in.ID) })
+	add(s, h, endpoint{method: http.MethodPatch, path: "/api/projects/{id}", id: "SetProject", summary: "Change a project; what is left out stays"},
+		func(ctx context.Context, in *struct {
+			ref
+			Body app.ProjectInput
+		},
+		) (*work.Project, error) {
+			return api.SetProject(ctx, in.ID, in.Body)
+		})
+	addQuiet(s, h, endpoint{method: http.MethodDelete, path: "/api/projects/{id}", id: "RemoveProject", summary: "Remove a project whose work is over"},
+		func(ctx context.Context, in *ref) error { return api.RemoveProject(ctx, in.ID) })
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+func (s *server) merges(h huma.API) {
+	api := s.o.API
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/tasks/{id}/merge", id: "StartMerge", summary: "Begin to land a COMPLETED task", status: http.StatusAccepted},
+		func(ctx context.Context, in *struct {
+			ref
+			Body *struct {
+				Into string `json:"into,omitempty" doc:"The branch; the project's when left out"`
+			} `nameHint:"MergeRequest"`
+		},
+		) (*work.Merge, error) {
+			return api.StartMerge(ctx, in.ID, value(in.Body).Into)
+		})
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/merges", id: "TaskMerges", summary: "List the landings of a task, newest first"},
+		func(ctx context.Context, in *ref) ([]*work.Merge, error) { return list(api.Merges(ctx, in.ID)) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/merges", id: "Merges", summary: "List the landings, newest first"},
+		func(ctx context.Context, in *struct {
+			Task string `query:"task" doc:"Only of this task"`
+		},
+		) ([]*work.Merge, error) {
+			return list(api.Merges(ctx, in.Task))
+		})
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/merges/{id}", id: "Merge", summary: "Show a landing"},
+		func(ctx context.Context, in *ref) (*work.Merge, error) { return api.Merge(ctx, in.ID) })
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/merges/{id}/continue", id: "ContinueMerge", summary: "Go on with a landing whose conflict is resolved"},
+		func(ctx context.Context, in *ref) (*work.Merge, error) { return api.ContinueMerge(ctx, in.ID) })
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/merges/{id}/abort", id: "AbortMerge", summary: "End a conflicted landing with nothing changed"},
+		func(ctx context.Context, in *ref) (*work.Merge, error) { return api.AbortMerge(ctx, in.ID) })
+}
+
+// name names a role in the path.
+type name struct {
+	Name string `path:"name" doc:"The role's name"`
+}
+
+func (s *server) settings(h huma.API) {
+	api := s.o.API
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/roles", id: "Roles", summary: "List the active role configurations"},
+		func(ctx context.Context, _ *struct{}) ([]work.RoleConfig, error) { return list(api.Roles(ctx)) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/roles/{name}", id: "Role", summary: "List the versions of a role, oldest first"},
+		func(ctx context.Context, in *name) ([]work.RoleConfig, error) { return list(api.Role(ctx, in.Name)) })
+	add(s, h, endpoint{method: http.MethodPut, path: "/api/roles/{name}", id: "SetRole", summary: "Make a new version of a role; what is left out stays"},
+		func(ctx context.Context, in *struct {
+			name
+			Body app.RoleInput
+		},
+		) (*work.RoleConfig, error) {
+			return api.SetRole(ctx, in.Name, in.Body)
+		})
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tokens", id: "Tokens", summary: "List the credentials, without secrets"},
+		func(ctx context.Context, _ *struct{}) ([]app.Token, error) { return list(api.Tokens(ctx)) })
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/tokens", id: "CreateToken", summary: "Make a credential; its secret is shown this once", status: http.StatusCreated},
+		func(ctx context.Context, in *struct {
+			Body struct {
+				Name  string    `json:"name" doc:"Who or what it is for"`
+				Scope app.Scope `json:"scope" doc:"admin: everything; read: no changes"`
+			} `nameHint:"TokenRequest"`
+		},
+		) (*app.NewToken, error) {
+			return api.CreateToken(ctx, in.Body.Name, in.Body.Scope)
+		})
+	addQuiet(s, h, endpoint{method: http.MethodDelete, path: "/api/tokens/{id}", id: "RevokeToken", summary: "End a credential"},
+		func(ctx context.Context, in *ref) error { return api.RevokeToken(ctx, in.ID) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/attention", id: "Attention", summary: "List all that needs a person"},
+		func(ctx context.Context, _ *struct{}) ([]work.Item, error) { return list(api.Attention(ctx)) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/agents", id: "Agents", summary: "List the agent programs of the server's machine"},
+		func(ctx context.Context, _ *struct{}) ([]app.AgentInfo, error) { return list(api.Agents(ctx)) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/stats", id: "Stats", summary: "Count everything"},
+		func(ctx context.Context, _ *struct{}) (*app.Stats, error) { return api.Stats(ctx) })
+}

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+type taskFilter struct {
+	Project  string       `query:"project" doc:"Only of this project"`
+	Parent   string       `query:"parent" doc:"Only children of this task"`
+	States   []work.State `query:"state,explode" doc:"Only in one of these states; may be repeated"`
+	Tag      string       `query:"tag" doc:"Only with this tag"`
+	Text     string       `query:"text" doc:"Only with this text in name or description"`
+	TopLevel bool         `query:"top_level" doc:"Only tasks without parent that judge nothing"`
+	All      bool         `query:"all" doc:"Superseded attempts and judging tasks too"`
+	After    string       `query:"after" doc:"The next of the page before"`
+	Limit    int          `query:"limit" minimum:"0" doc:"Tasks a page, at most 500; 50 when left out"`
+}
+
+func (s *server) tasks(h huma.API) {
+	api := s.o.API
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks", id: "Tasks", summary: "List tasks, newest first, in pages"},
+		func(ctx context.Context, in *taskFilter) (app.Page[*work.Task], error) {
+			page, err := api.Tasks(ctx, app.TaskQuery(*in))
+			page.Items, err = list(page.Items, err)
+			return page, err
+		})
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/tasks", id: "CreateTask", summary: "Make a task, and start it where asked", status: http.StatusCreated},
+		func(ctx context.Context, in *struct {
+			Key  string `header:"Idempotency-Key" hidden:"true"`
+			Body app.TaskRequest
+		},
+		) (*app.TaskView, error) {
+			in.Body.IdempotencyKey = in.Key
+			return api.CreateTask(ctx, in.Body)
+		})
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}", id: "Task", summary: "Show a task and what can be asked of it"},
+		func(ctx context.Context, in *ref) (*app.TaskView, error) { return api.Task(ctx, in.ID) })
+	add(s, h, endpoint{method: http.MethodPatch, path: "/api/tasks/{id}", id: "PatchTask", summary: "Change a task that does not run; what is left out stays"},
+		func(ctx context.Context, in *struct {
+			ref
+			Body app.TaskPatch
+		},
+		) (*app.TaskView, error) {
+			return api.PatchTask(ctx, in.ID, in.Body)
+		})
+	addQuiet(s, h, endpoint{method: http.MethodDelete, path: "/api/tasks/{id}", id: "RemoveTask", summary: "Remove a task; a root takes its tree along"},
+		func(ctx context.Context, in *ref) error { return api.RemoveTask(ctx, in.ID) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/subtasks", id: "Subtasks", summary: "List what stands at the places below a task"},
+		func(ctx context.Context, in *ref) ([]*work.Task, error) { return list(api.Subtasks(ctx, in.ID)) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/tree", id: "TaskTree", summary: "Show the tree a task belongs to, from its root on"},
+		func(ctx context.Context, in *ref) (*app.TreeNode, error) { return api.TaskTree(ctx, in.ID) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/events", id: "TaskEvents", summary: "List what happened to a task, oldest first"},
+		func(ctx context.Context, in *ref) ([]work.Event, error) { return list(api.TaskEvents(ctx, in.ID)) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/executions", id: "Executions", summary: "List a task's executions, oldest first"},
+		func(ctx context.Context, in *ref) ([]*work.Execution, error) {
+			return list(api.Executions(ctx, in.ID))
+		})
+}
+
+// words is what a person says to a task.
+type words struct {
+	ref
+	Body struct {
+		Text string `json:"text" doc:"What to say"`
+	} `nameHint:"Words"`
+}
+
+type rejection struct {
+	ref
+	Body app.RejectInput
+}
+
+type acceptance struct {
+	ref
+	Body *app.AcceptInput
+}
+
+type retrial struct {
+	ref
+	Body *struct {
+		Fresh bool `json:"fresh,omitempty" doc:"Start again from the base; what is there is kept as a snapshot"`
+	} `nameHint:"RetryRequest"`
+}
+
+func (s *server) taskActions(h huma.API) {
+	api := s.o.API
+	action := func(verb, id, summary string) endpoint {
+		return endpoint{method: http.MethodPost, path: "/api/tasks/{id}/" + verb, id: id, summary: summary}
+	}
+	plain := func(e endpoint, call func(context.Context, string) (*app.TaskView, error)) {
+		add(s, h, e, func(ctx context.Context, in *ref) (*app.TaskView, error) { return call(ctx, in.ID) })
+	}
+	plain(action("start", "StartTask", "Submit a task"), api.StartTask)
+	plain(action("cancel", "CancelTask", "End a task and all below it"), api.CancelTask)
+	plain(action("submit", "SubmitTask", "Take work done by hand in the task's workspace"), api.SubmitTask)
+	plain(action("drop", "DropTask", "Give up a badly ended child"), api.DropTask)
+	plain(action("postpone", "PostponeTask", "Make a child a task of its own"), api.PostponeTask)
+	add(s, h, action("accept", "AcceptTask", "Accept work that is READY, and land it where asked"),
+		func(ctx context.Context, in *acceptance) (*app.TaskView, error) {
+			return api.AcceptTask(ctx, in.ID, value(in.Body))
+		})
+	add(s, h, action("reject", "RejectTask", "Send work that is READY back; superseded_by names the fix"),
+		func(ctx context.Context, in *rejection) (*app.TaskView, error) {
+			return api.RejectTask(ctx, in.ID, in.Body)
+		})
+	add(s, h, action("answer", "AnswerTask", "Answer the task's open question"),
+		func(ctx context.Context, in *words) (*app.TaskView, error) {
+			return api.AnswerTask(ctx, in.ID, in.Body.Text)
+		})
+	add(s, h, action("message", "MessageTask", "Send words to a task, which then works on"),
+		func(ctx context.Context, in *words) (*app.TaskView, error) {
+			return api.MessageTask(ctx, in.ID, in.Body.Text)
+		})
+	add(s, h, action("retry", "RetryTask", "Run a task again"),
+		func(ctx context.Context, in *retrial) (*app.TaskView, error) {
+			return api.RetryTask(ctx, in.ID, value(in.Body).Fresh)
+		})
+}
+
+// value is what a pointer points at, or nothing.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
