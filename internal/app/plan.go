@@ -156,37 +156,21 @@ func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent *work.Task, 
 var promptFiles embed.FS
 
 type promptFacts struct {
-	Task         work.Task
+	*RunContext
 	Instructions string
-	Base, Commit string
-	Gates        []work.GateResult
-	Verdicts     []spoken
-	History      []past
 	Conflicts    []string
-	Lessons      []string
-}
-
-type spoken struct {
-	Role work.Role
-	work.Verdict
-}
-
-type past struct {
-	AttemptNo int
-	Reason    string
+	Judged       *work.Task // what a judge looks at
 }
 
 // prompt composes what an agent reads. A command gets its instructions byte for
 // byte; a judging one the judge's prompt.
 func prompt(tree *work.Tree, t *work.Task, role work.RoleConfig, spec work.AgentSpec) (string, error) {
-	facts := promptFacts{Task: *t, Instructions: t.Agent.Instructions, Conflicts: t.Book.Conflicts, Lessons: tree.Project.Lessons}
-	if t.Kind == work.Improvement && facts.Instructions == "" {
-		facts.Instructions = t.Description
-	}
+	facts := promptFacts{RunContext: contextOf(tree, t), Instructions: instructions(t), Conflicts: t.Book.Conflicts}
 	name := "prompts/work.md"
 	if t.Judges != nil {
 		name = "prompts/judge.md"
-		facts.judge(tree, t)
+		facts.Judged = tree.Task(t.Judges.TaskID)
+		facts.Instructions = instructions(facts.Judged)
 	} else if spec.Type == "command" {
 		return facts.Instructions, nil
 	}
@@ -204,29 +188,5 @@ func prompt(tree *work.Tree, t *work.Task, role work.RoleConfig, spec work.Agent
 	return b.String(), nil
 }
 
-// judge adds what a judging role sees of the attempt under review.
-func (f *promptFacts) judge(tree *work.Tree, j *work.Task) {
-	t := tree.Task(j.Judges.TaskID)
-	if t == nil {
-		return
-	}
-	f.Task, f.Instructions, f.Base, f.Commit = *t, t.Agent.Instructions, t.Book.Base, j.Judges.Commit
-	if f.Instructions == "" {
-		f.Instructions = t.Description
-	}
-	for _, x := range tree.Runs(t.ID, work.GateRun) {
-		if x.Commit == f.Commit && x.Outcome == work.Success {
-			f.Gates = x.Gates
-		}
-	}
-	for _, other := range tree.JudgesOf(t.ID) {
-		if other.ID != j.ID && other.Verdict != nil && other.Judges.Commit == f.Commit && j.Role() == work.Arbitration {
-			f.Verdicts = append(f.Verdicts, spoken{other.Role(), *other.Verdict})
-		}
-	}
-	for _, attempt := range tree.Chain(t.Position()) {
-		if attempt.RejectionComment != "" {
-			f.History = append(f.History, past{attempt.AttemptNo - 1, attempt.RejectionComment})
-		}
-	}
-}
+// instructions are what a task is asked: an improvement's are its description.
+func instructions(t *work.Task) string { return firstText(t.Agent.Instructions, t.Description) }

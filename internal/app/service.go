@@ -27,6 +27,8 @@ type Options struct {
 	Log          *slog.Logger
 	// Committed is told of every commit, after it: the engine's timers.
 	Committed func(work.ChangeSet)
+	// Parked is told that a run has asked a person, and is to end.
+	Parked func(work.ExecutionID)
 }
 
 // Defaults are the server's limits where nothing nearer says otherwise.
