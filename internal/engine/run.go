@@ -383,6 +383,20 @@ func (r *run) discard(ctx context.Context) {
 	}
 }
 
+// Park ends a run that has asked a person, after a grace in which it can end by
+// itself.
+func (e *Engine) Park(id work.ExecutionID) {
+	time.AfterFunc(parkGrace, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if cancel := e.parking[id]; cancel != nil {
+			cancel(agent.ErrParked)
+		}
+	})
+}
+
+const parkGrace = 2 * time.Second
+
 func (e *Engine) park(id work.ExecutionID, cancel context.CancelCauseFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
