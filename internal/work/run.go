@@ -216,6 +216,9 @@ func (s *Step) follow(t *Task, x *Execution, c End) error {
 	if verdict, decided := commandVerdict(t, x, c); decided {
 		return s.judged(t, verdict)
 	}
+	if x.Asked != nil && c.Outcome != CancelledRun { // however the run then ended
+		return s.asked(t, x)
+	}
 	switch c.Outcome {
 	case Success:
 		if len(c.Conflicts) > 0 && t.Judges == nil {
