@@ -1,0 +1,36 @@
+// Package cli is the command line: cobra commands that call one method of an
+// app.API each and print what it answers.
+//
+//	args ── cobra ── command ── connect ── app.API ── page (people) or JSON (programs)
+//	                                          │
+//	                                          └─ error ── one line and a hint, or a problem object; exit code
+//
+// # Invariants
+//
+//   - Standard output holds the answer and nothing else; notices and errors go
+//     to standard error.
+//   - With -o json the object itself is printed, lists as arrays; only logs and
+//     events, which have no end, are one object a line.
+//   - Every error is one line that begins "error: ", perhaps one that begins
+//     "hint: ", and an exit code of one table (exitCode).
+//   - What comes from agents and repositories is printed without effect on the
+//     terminal: no control characters, no reordering of text. The two exceptions
+//     are meant for programs: JSON, and a diff that goes to no terminal.
+//   - The command line decides nothing about tasks: what is legal, and which
+//     attempt stands at a place, the server says.
+//   - Waiting loses no wake-up: it knows a sequence number from before its first
+//     look, and follows the events after that (watch).
+//   - A local token is sent to the local server only.
+//
+// # Who calls it
+//
+// Only cmd, once: [Run]. It hands over what needs other packages (Connect,
+// Serve, Doctor, Demo), and what belongs to the process (streams, environment,
+// terminal, clock).
+//
+// # What happens when it fails
+//
+// Run prints the error and returns its exit code; it never panics on input and
+// never exits the process. A connection that is lost while waiting is taken up
+// again for half a minute.
+package cli

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+var errInterrupted = errors.New("interrupted")
+
+// badEnd says that the command worked and the task it waited for did not.
+type badEnd struct{ err *work.Error }
+
+func (e badEnd) Error() string { return e.err.Error() }
+
+// Unwrap lets the error be found as what it is.
+func (e badEnd) Unwrap() error { return e.err }
+
+// exitCode is the one map from errors to exit codes.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if errors.Is(err, errInterrupted) {
+		return 130
+	}
+	if _, ok := errors.AsType[badEnd](err); ok {
+		return 8
+	}
+	switch work.CodeOf(err) {
+	case work.Invalid:
+		return 2
+	case work.NotFound:
+		return 3
+	case work.Conflict, work.Illegal:
+		return 4
+	case work.Unauthenticated, work.Forbidden:
+		return 5
+	case work.Exhausted:
+		return 6
+	case work.Unavailable, work.Timeout:
+		return 7
+	case work.Internal:
+		return 1
+	}
+	return 1
+}
+
+// report prints an error, for people or for programs, and gives its exit code.
+func (s *shell) report(err error, args []string) int {
+	code := exitCode(err)
+	problem := &work.Error{Code: work.Internal, Message: err.Error()}
+	if found, ok := work.AsError(err); ok {
+		copied := *found
+		copied.Message = err.Error() // with what was added on the way
+		problem = &copied
+	}
+	if problem.Code == work.Unavailable && problem.Hint == "" {
+		problem.Hint = "is the server running? claudomator serve"
+	}
+	// There is nobody left to tell when standard error cannot be written to.
+	if s.format == jsonFormat || asksJSON(args) {
+		_ = s.printProblem(problem, errors.Is(err, errInterrupted))
+		return code
+	}
+	_, _ = fmt.Fprintf(s.Err, "error: %s\n", inert(problem.Message))
+	if problem.Hint != "" {
+		_, _ = fmt.Fprintf(s.Err, "hint: %s\n", inert(problem.Hint))
+	}
+	return code
+}
+
+// printProblem writes problem JSON (RFC 9457), as the server does; there is no
+// HTTP status here.
+func (s *shell) printProblem(e *work.Error, interrupted bool) error {
+	body := map[string]any{}
+	maps.Copy(body, e.Details)
+	code := string(e.Code)
+	if interrupted {
+		code = "interrupted"
+	}
+	body["type"], body["title"], body["detail"], body["code"] = "about:blank", strings.ReplaceAll(code, "_", " "), e.Message, code
+	if e.Reason != "" {
+		body["reason"] = e.Reason
+	}
+	if e.Hint != "" {
+		body["hint"] = e.Hint
+	}
+	return encode(s.Err, body)
+}
+
+// encode writes one value as JSON.
+func encode(w io.Writer, value any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(value); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// asksJSON finds -o json in a command line that could not be parsed.
+func asksJSON(args []string) bool {
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return false
+		case a == "-ojson" || a == "-o=json" || a == "--output=json":
+			return true
+		case (a == "-o" || a == "--output") && i+1 < len(args) && args[i+1] == "json":
+			return true
+		}
+	}
+	return false
+}
+
+// format is the value of -o.
+type format string
+
+const (
+	textFormat format = "text"
+	jsonFormat format = "json"
+)
+
+// String, Set and Type make it a flag.
+func (f *format) String() string {
+	if *f == "" {
+		return string(textFormat)
+	}
+	return string(*f)
+}
+
+// Set takes the flag's text.
+func (f *format) Set(text string) error {
+	if format(text) != textFormat && format(text) != jsonFormat {
+		return errors.New("must be text or json")
+	}
+	*f = format(text)
+	return nil
+}
+
+// Type names the value in the help.
+func (*format) Type() string { return "FORMAT" }
+
+// flagError words what is wrong with a flag, and names the one that was meant.
+func flagError(c *cobra.Command, err error) error {
+	out := usageError(c, "%s", err)
+	if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if meant := nearest(name, names); meant != "" {
+			out.Hint = "did you mean --" + meant + "?"
+		}
+	}
+	return out
+}
+
+// nearest is the word that was probably meant, "" if none is close.
+func nearest(word string, known []string) string {
+	best, distance := "", 3 // more than two slips is another word
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if d := slips(word, k); d < distance && d < len(k) {
+			best, distance = k, d
+		}
+	}
+	return best
+}
+
+// slips counts the letters to insert, remove or replace between two words.
+func slips(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+func newTaskLogsCommand(s *shell) *cobra.Command {
+	var follow bool
+	var execution string
+	c := &cobra.Command{
+		Use: "logs ID", Short: "Print what a task's agent printed and did", Args: takes("ID"),
+		Long: "Print the transcript of a task's newest execution. With -f go on until it ends, and wait\n" +
+			"for one to begin. With -o json every line is one event, as it is stored.",
+		Example: "  claudomator task logs basket -f\n  claudomator task logs basket --execution 1", ValidArgsFunction: s.completeTasks,
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution ends")
+	c.Flags().StringVar(&execution, "execution", "", "number or id of the execution (default: the agent's newest)")
+	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
+		l := transcript{shell: s, api: api, follow: follow}
+		var err error
+		if l.run, err = l.choose(ctx, args[0], execution); err != nil {
+			return err
+		}
+		return l.print(ctx)
+	})
+	return c
+}
+
+// transcript prints what one execution has printed.
+type transcript struct {
+	shell  *shell
+	api    app.API
+	follow bool
+	run    *work.Execution
+	offset int64 // of the first byte that is not printed yet
+}
+
+// choose finds the execution; when followed, it waits for the first one.
+func (l *transcript) choose(ctx context.Context, ref, execution string) (*work.Execution, error) {
+	if !l.follow {
+		return l.newest(ctx, ref, execution)
+	}
+	view, err := l.api.Task(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	ref = string(view.ID)
+	var found *work.Execution
+	err = (&watch{
+		api:   l.api,
+		since: func(ctx context.Context) (int64, error) { return lastEvent(ctx, l.api, ref) },
+		look: func(ctx context.Context) (bool, error) {
+			var err error
+			found, err = l.newest(ctx, ref, execution)
+			if reason(err) == "no_execution" {
+				now, gone := l.api.Task(ctx, ref)
+				if gone != nil || now.State.Ended() {
+					return true, cmp.Or(gone, err) // there will be none
+				}
+				return false, nil
+			}
+			return err == nil && found.State != work.ExecutionQueued, err
+		},
+		concerns: func(e work.Event) bool { return e.Task == view.ID },
+	}).run(ctx)
+	return found, err
+}
+
+func (l *transcript) newest(ctx context.Context, ref, execution string) (*work.Execution, error) {
+	all, err := l.api.Executions(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	_, notNumber := strconv.Atoi(execution)
+	var found *work.Execution
+	for _, x := range all {
+		named := execution != "" && (strconv.Itoa(x.Number) == execution || (notNumber != nil && strings.HasPrefix(string(x.ID), execution)))
+		if named || (execution == "" && (found == nil || x.Kind == work.AgentRun || found.Kind != work.AgentRun)) {
+			found = x
+		}
+	}
+	switch {
+	case found == nil && execution != "":
+		return nil, work.Errorf(work.NotFound, "task %s has no execution %s", ref, execution)
+	case found == nil:
+		return nil, work.Errorf(work.NotFound, "task %s has not been executed yet", ref).WithReason("no_execution").WithHint("-f waits for it")
+	}
+	return found, nil
+}
+
+func reason(err error) string {
+	if e, ok := work.AsError(err); ok {
+		return e.Reason
+	}
+	return ""
+}
+
+// How often a transcript that grows is read: output is no event, so there is
+// nothing else to wait for.
+const (
+	quickRead = 100 * time.Millisecond
+	idleRead  = time.Second
+)
+
+func (l *transcript) print(ctx context.Context) error {
+	pause := quickRead
+	for {
+		// The state first: what was printed before the end is there to be read.
+		over := !l.run.Live()
+		before := l.offset
+		err := l.copy(ctx, over || !l.follow)
+		switch {
+		case err != nil && (!l.follow || over || work.CodeOf(err) != work.Unavailable):
+			return err
+		case over || !l.follow:
+			return nil
+		}
+		if pause = min(2*pause, idleRead); l.offset != before {
+			pause = quickRead
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		if l.run, err = l.api.Execution(ctx, string(l.run.ID)); err != nil {
+			return err
+		}
+	}
+}
+
+// copy prints the lines from the offset on; a last one without its end only
+// when no more will come.
+func (l *transcript) copy(ctx context.Context, last bool) error {
+	in, err := l.api.Transcript(ctx, string(l.run.ID), l.offset)
+	if work.CodeOf(err) == work.NotFound && err != nil {
+		return nil // nothing was printed yet
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	p := l.shell.page()
+	for r := bufio.NewReader(in); ; {
+		text, err := r.ReadBytes('\n')
+		if complete := err == nil; complete || (last && len(text) > 0 && errors.Is(err, io.EOF)) {
+			l.offset += int64(len(text))
+			if werr := l.entry(p, bytes.TrimRight(text, "\n")); werr != nil {
+				return werr
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return work.Errorf(work.Unavailable, "read the transcript: %w", err)
+		}
+	}
+}
+
+// entry is one line of a transcript, as package agent writes it.
+type entry struct {
+	At     time.Time `json:"at"`
+	Kind   string    `json:"kind"`
+	Stream string    `json:"stream"`
+	Text   string    `json:"text"`
+	Cut    int64     `json:"cut"`
+	Tool   *struct {
+		Name   string `json:"name"`
+		Input  string `json:"input"`
+		Output string `json:"output"`
+		Done   bool   `json:"done"`
+		Failed bool   `json:"failed"`
+	} `json:"tool"`
+	Edit *struct {
+		Path string `json:"path"`
+		Diff string `json:"diff"`
+	} `json:"edit"`
+	Question *work.Question `json:"question"`
+	Limit    *struct {
+		Kind    string    `json:"kind"`
+		ResetAt time.Time `json:"reset_at"`
+		Text    string    `json:"text"`
+	} `json:"limit"`
+}
+
+func (l *transcript) entry(p *page, text []byte) error {
+	if l.shell.format == jsonFormat {
+		if _, err := fmt.Fprintf(l.shell.Out, "%s\n", text); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+		return nil
+	}
+	var e entry
+	if err := json.Unmarshal(text, &e); err != nil {
+		e = entry{Kind: "raw", Text: string(text)} // shown as it is rather than left out
+	}
+	p.entry(e)
+	return l.shell.flush(p)
+}
+
+func (p *page) entry(e entry) {
+	switch {
+	case e.Kind == "usage":
+		// Totals so far; `task show` has them.
+	case e.Tool != nil && !e.Tool.Done:
+		p.lines(cyan, "> "+e.Tool.Name+" ", e.Tool.Input, 0)
+	case e.Tool != nil && e.Tool.Failed:
+		p.lines(red, "< "+e.Tool.Name+" failed: ", e.Tool.Output, 0)
+	case e.Tool != nil:
+		p.lines(dim, "< "+e.Tool.Name+": ", e.Tool.Output, 0)
+	case e.Edit != nil:
+		p.lines(cyan, "edit ", e.Edit.Path, 0)
+		for diff := range strings.Lines(e.Edit.Diff) {
+			p.patchLine(strings.TrimRight(diff, "\n"))
+		}
+	case e.Question != nil:
+		p.lines(yellow, "? ", e.Question.Text, 0)
+		for i, option := range e.Question.Options {
+			p.lines(yellow, "  "+strconv.Itoa(i+1)+". ", option, 0)
+		}
+	case e.Limit != nil:
+		text := e.Limit.Kind
+		if !e.Limit.ResetAt.IsZero() {
+			text += ", until " + e.Limit.ResetAt.UTC().Format(time.RFC3339)
+		}
+		p.lines(yellow, "! limit: ", strings.TrimSuffix(text+": "+e.Limit.Text, ": "), 0)
+	case e.Kind == "blocker":
+		p.lines(yellow, "! blocked: ", e.Text, e.Cut)
+	case e.Kind == "text":
+		p.lines("", "", e.Text, e.Cut)
+	case e.Kind == "thought" || e.Kind == "raw":
+		p.lines(dim, "", e.Text, e.Cut)
+	case e.Stream == "notice":
+		p.lines(yellow, "claudomator: ", e.Text, e.Cut)
+	case e.Stream == "stderr":
+		p.lines(red, "", e.Text, e.Cut)
+	default:
+		p.lines("", "", e.Text, e.Cut)
+	}
+}
+
+// lines prints foreign text of several lines, each safe to print.
+func (p *page) lines(color, label, text string, left int64) {
+	text = strings.TrimSuffix(text, "\n")
+	if left > 0 {
+		text += fmt.Sprintf(" … (%d bytes left out)", left)
+	}
+	for part := range strings.SplitSeq(text, "\n") {
+		p.line("%s", p.style(color, inertLine(label)+inertLine(part)))
+		label = strings.Repeat(" ", columns(label))
+	}
+}

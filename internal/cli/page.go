@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+// page collects what people read, so that it is written at once or not at all.
+type page struct {
+	text  strings.Builder
+	color bool
+	width int // columns; 0: no limit
+	now   time.Time
+}
+
+func (s *shell) page() *page {
+	p := &page{now: s.Now(), color: s.colors()}
+	if s.Terminal {
+		p.width = s.Width
+	}
+	return p
+}
+
+func (s *shell) colors() bool {
+	return s.Terminal && s.env("NO_COLOR") == "" && s.env("TERM") != "dumb"
+}
+
+// show prints an answer: the value itself for programs, or what text writes
+// for people.
+func (s *shell) show(value any, text func(*page)) error {
+	if s.format == jsonFormat {
+		return encode(s.Out, value)
+	}
+	p := s.page()
+	text(p)
+	return s.flush(p)
+}
+
+func (s *shell) flush(p *page) error {
+	if _, err := io.WriteString(s.Out, p.text.String()); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	p.text.Reset()
+	return nil
+}
+
+// list is a slice that is an array in JSON also when it is empty.
+func list[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
+func (p *page) line(format string, args ...any) {
+	fmt.Fprintf(&p.text, format+"\n", args...)
+}
+
+// field prints a named value, if there is one.
+func (p *page) field(name, value string) {
+	if value != "" {
+		p.line("%-13s %s", name, inert(value))
+	}
+}
+
+// block prints a text of several lines under a heading, at most a screen of it.
+func (p *page) block(heading, text string) {
+	const most = 40
+	text = strings.TrimRight(text, " \n\t")
+	if text == "" {
+		return
+	}
+	p.heading(heading)
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if i == most {
+			p.line("  … %d more lines: -o json has them all", len(lines)-most)
+			return
+		}
+		p.line("  %s", strings.TrimRight(inertLine(l), " "))
+	}
+}
+
+func (p *page) heading(text string) {
+	p.line("\n%s", p.style(bold, text))
+}
+
+// table prints rows in columns as wide as they need; the last one is cut to
+// the terminal. Columns of states are coloured.
+func (p *page) table(indent string, header []string, rows [][]string) {
+	widths := make([]int, len(header))
+	all := append([][]string{header}, rows...)
+	for _, row := range all {
+		for i := range row {
+			row[i] = inert(row[i])
+			widths[i] = max(widths[i], columns(row[i]))
+		}
+	}
+	for n, row := range all {
+		var b strings.Builder
+		b.WriteString(indent)
+		used := columns(indent)
+		for i, text := range row {
+			if i == len(row)-1 {
+				if p.width > 0 {
+					text = cut(text, max(p.width-used, 10))
+				}
+				b.WriteString(p.cell(n, header[i], text, text))
+				break
+			}
+			b.WriteString(p.cell(n, header[i], text, text+strings.Repeat(" ", widths[i]-columns(text))) + "  ")
+			used += widths[i] + 2
+		}
+		p.line("%s", strings.TrimRight(b.String(), " "))
+	}
+}
+
+func (p *page) cell(row int, column, text, padded string) string {
+	switch {
+	case row == 0:
+		return p.style(dim, padded)
+	case column == "STATE" || column == "STATUS" || column == "OUTCOME":
+		return p.style(colorOf(text), padded)
+	}
+	return padded
+}
+
+// The SGR codes that are used; "" leaves text as it is.
+const (
+	bold   = "1"
+	dim    = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+)
+
+func (p *page) style(code, text string) string {
+	if !p.color || code == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// colorOf is the colour of a state word.
+func colorOf(word string) string {
+	switch strings.ToLower(word) {
+	case "completed", "success", "landed", "approved", "ok":
+		return green
+	case "running":
+		return cyan
+	case "ready", "blocked", "question", "conflicted", "warn":
+		return yellow
+	case "failed", "timed_out", "budget_exceeded", "lost", "refused", "rejected", "silent", "fail":
+		return red
+	case "pending", "queued", "cancelled", "aborted", "nothing_to_land", "dropped":
+		return dim
+	}
+	return ""
+}
+
+// inert makes foreign text safe to print on one line of a terminal.
+func inert(text string) string { return strings.Map(inertRune, text) }
+
+// inertLine is inert, with tabs as four blanks, for text that keeps its shape.
+func inertLine(text string) string {
+	return strings.Map(inertRune, strings.ReplaceAll(strings.TrimSuffix(text, "\r"), "\t", "    "))
+}
+
+// inertRune replaces control characters, and those that reorder what is read.
+func inertRune(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t' || r == '\r':
+		return ' '
+	case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+// columns is how many columns a terminal needs for text.
+func columns(text string) int {
+	n := 0
+	for _, r := range text {
+		n += columnsOf(r)
+	}
+	return n
+}
+
+func columnsOf(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+		return 0
+	}
+	if kind := width.LookupRune(r).Kind(); kind == width.EastAsianWide || kind == width.EastAsianFullwidth {
+		return 2
+	}
+	return 1
+}
+
+// cut shortens text to most columns.
+func cut(text string, most int) string {
+	if columns(text) <= most {
+		return text
+	}
+	n := 0
+	for i, r := range text {
+		if n += columnsOf(r); n > most-1 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// shorten gives a beginning of each id that no other one on the page has.
+func shorten(ids []string) func(string) string {
+	const least = 8 // of 16 characters: 40 bits
+	length := least
+	for length < 64 {
+		seen := map[string]string{}
+		unique := true
+		for _, id := range ids {
+			short := head(id, length)
+			if other, known := seen[short]; known && other != id {
+				unique = false
+			}
+			seen[short] = id
+		}
+		if unique {
+			break
+		}
+		length++
+	}
+	return func(id string) string { return head(id, length) }
+}
+
+func head(text string, most int) string { return text[:min(len(text), most)] }
+
+// ago tells how long ago (or in how long) something is.
+func (p *page) ago(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	d := p.now.Sub(at)
+	switch {
+	case d < -time.Second:
+		return "in " + span(-d)
+	case d < time.Second:
+		return "now"
+	}
+	return span(d) + " ago"
+}
+
+// span is a duration in its largest unit.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 2*day:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d/day))
+}

@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+func newProjectCommand(s *shell) *cobra.Command {
+	return newGroup("project", "Repositories with their commands, limits and review policy",
+		newProjectAddCommand(s), newProjectListCommand(s), newProjectShowCommand(s), newProjectSetCommand(s), newProjectRemoveCommand(s))
+}
+
+func newProjectAddCommand(s *shell) *cobra.Command {
+	var in projectFlags
+	c := &cobra.Command{
+		Use: "add NAME", Short: "Register a repository", Args: takes("NAME"),
+		Long:    "Register a repository, by a path on the server's machine or a URL. Without --repo the\nproject gets an empty repository of its own.",
+		Example: "  claudomator project add shop --repo ~/src/shop --validate \"go test ./...\" --policy checked",
+	}
+	in.define(c)
+	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
+		input, err := in.input(c)
+		if err != nil {
+			return err
+		}
+		input.Name = &args[0]
+		p, err := api.AddProject(ctx, input)
+		if err != nil {
+			return err
+		}
+		return s.showProject(p)
+	})
+	return c
+}
+
+func newProjectListCommand(s *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the projects", Args: takes(), Example: "  claudomator project list",
+		RunE: s.call(func(ctx context.Context, api app.API, _ []string) error {
+			all, err := api.Projects(ctx)
+			if err != nil {
+				return err
+			}
+			return s.show(list(all), func(p *page) {
+				var rows [][]string
+				for _, x := range all {
+					rows = append(rows, []string{x.Name, x.Branch, x.Policy, x.Agent, x.Repository})
+				}
+				p.table("", []string{"NAME", "BRANCH", "POLICY", "AGENT", "REPOSITORY"}, rows)
+			})
+		}),
+	}
+}
+
+func newProjectShowCommand(s *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show a project", Args: takes("NAME"), Example: "  claudomator project show shop",
+		ValidArgsFunction: s.completeProjects,
+		RunE: s.call(func(ctx context.Context, api app.API, args []string) error {
+			p, err := api.Project(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return s.showProject(p)
+		}),
+	}
+}
+
+func newProjectSetCommand(s *shell) *cobra.Command {
+	var in projectFlags
+	var name string
+	c := &cobra.Command{
+		Use: "set NAME", Short: "Change a project; what is not given stays", Args: takes("NAME"),
+		Example:           "  claudomator project set shop --policy human --max-fixes 2",
+		ValidArgsFunction: s.completeProjects,
+	}
+	in.define(c)
+	c.Flags().StringVar(&name, "name", "", "a new name")
+	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
+		input, err := in.input(c)
+		if err != nil {
+			return err
+		}
+		if c.Flags().Changed("name") {
+			input.Name = &name
+		}
+		if input.Limits != nil { // those that were not given stay
+			now, err := api.Project(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			in.keep(c, input.Limits, now.Limits)
+		}
+		p, err := api.SetProject(ctx, args[0], input)
+		if err != nil {
+			return err
+		}
+		return s.showProject(p)
+	})
+	return c
+}
+
+func newProjectRemoveCommand(s *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "rm NAME", Short: "Remove a project whose work is over; its repository stays", Args: takes("NAME"),
+		Example: "  claudomator project rm shop", ValidArgsFunction: s.completeProjects,
+		RunE: s.call(func(ctx context.Context, api app.API, args []string) error {
+			p, err := api.Project(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if err := api.RemoveProject(ctx, string(p.ID)); err != nil {
+				return err
+			}
+			return s.removed(string(p.ID), "project "+p.Name)
+		}),
+	}
+}
+
+// removed answers that something is gone.
+func (s *shell) removed(id, what string) error {
+	return s.show(map[string]any{"id": id, "removed": true}, func(p *page) { p.line("removed %s", inert(what)) })
+}
+
+// projectFlags are the flags that add and set share.
+type projectFlags struct {
+	repo, branch, setup, deploy, policy, agent, isolation string
+	validate, policyFor, env, lessons                     []string
+	maxFixes, slots                                       int
+	timeout, silence                                      time.Duration
+	autoLand                                              bool
+}
+
+func (f *projectFlags) define(c *cobra.Command) {
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.repo, "repo", "", "path or URL of the repository")
+	flags.StringVar(&f.branch, "branch", "", "branch that work starts from and lands on (default: the repository's own)")
+	flags.StringVar(&f.setup, "setup", "", "command that prepares a fresh workspace")
+	flags.StringArrayVar(&f.validate, "validate", nil, "gate command that checks the work (repeatable)")
+	flags.StringVar(&f.deploy, "deploy", "", "command that deploys what was shipped")
+	flags.StringVar(&f.policy, "policy", "", "review policy: none, human, checked or arbitrated")
+	flags.StringArrayVar(&f.policyFor, "policy-for", nil, "ROLE/DEPTH=POLICY, either may be * (repeatable)")
+	flags.StringVar(&f.agent, "agent", "", "agent type that works where a task names none")
+	flags.StringVar(&f.isolation, "isolation", "", "none, sandbox or container")
+	flags.IntVar(&f.maxFixes, "max-fixes", 0, "fix attempts before a person decides")
+	flags.BoolVar(&f.autoLand, "auto-land", false, "land accepted work without being asked")
+	flags.IntVar(&f.slots, "slots", 0, "executions that run at once; 0: no limit of its own")
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long an execution may run")
+	flags.DurationVar(&f.silence, "silence", 0, "how long an execution may run without output")
+	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE for agents and commands (repeatable)")
+	flags.StringArrayVar(&f.lessons, "lesson", nil, "what agents should know (repeatable)")
+}
+
+// input holds what was given; of a list or map that was given, the whole.
+func (f *projectFlags) input(c *cobra.Command) (app.ProjectInput, error) {
+	var in app.ProjectInput
+	repo, err := absolute(f.repo)
+	if err != nil {
+		return in, err
+	}
+	given(c, "repo", &in.Repository, repo)
+	given(c, "branch", &in.Branch, f.branch)
+	given(c, "setup", &in.Setup, f.setup)
+	given(c, "validate", &in.Validate, emptied(f.validate))
+	given(c, "deploy", &in.Deploy, f.deploy)
+	given(c, "policy", &in.Policy, f.policy)
+	given(c, "agent", &in.Agent, f.agent)
+	given(c, "isolation", &in.Isolation, f.isolation)
+	given(c, "max-fixes", &in.MaxFixes, f.maxFixes)
+	given(c, "auto-land", &in.AutoLand, f.autoLand)
+	given(c, "lesson", &in.Lessons, emptied(f.lessons))
+	policies, err := pairs(c, "policy-for", f.policyFor)
+	if err != nil {
+		return in, err
+	}
+	given(c, "policy-for", &in.Policies, policies)
+	environment, err := pairs(c, "env", f.env)
+	if err != nil {
+		return in, err
+	}
+	given(c, "env", &in.Environment, environment)
+	if c.Flags().Changed("slots") || c.Flags().Changed("timeout") || c.Flags().Changed("silence") {
+		in.Limits = &work.Limits{Slots: f.slots, Timeout: work.Duration(f.timeout), Silence: work.Duration(f.silence)}
+	}
+	return in, nil
+}
+
+// keep takes over the limits that no flag has given.
+func (f *projectFlags) keep(c *cobra.Command, limits *work.Limits, now work.Limits) {
+	if !c.Flags().Changed("slots") {
+		limits.Slots = now.Slots
+	}
+	if !c.Flags().Changed("timeout") {
+		limits.Timeout = now.Timeout
+	}
+	if !c.Flags().Changed("silence") {
+		limits.Silence = now.Silence
+	}
+}
+
+// given sets a field of an input to what a flag was given as.
+func given[T any](c *cobra.Command, flag string, field **T, value T) {
+	if c.Flags().Changed(flag) {
+		*field = &value
+	}
+}
+
+// emptied makes an empty list of one empty text: `--validate ""` takes all away.
+func emptied(items []string) []string {
+	if len(items) == 1 && items[0] == "" {
+		return []string{}
+	}
+	return items
+}
+
+// pairs reads NAME=VALUE texts; `--env ""` takes all away.
+func pairs(c *cobra.Command, flag string, texts []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range emptied(texts) {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, usageError(c, "--%s takes NAME=VALUE, not %q", flag, text)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+var remotePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*://|[^/]*:)`)
+
+// absolute makes a path mean the same to a server in another folder; a URL (or
+// HOST:PATH) stays as it is.
+func absolute(repository string) (string, error) {
+	if repository == "" || remotePattern.MatchString(repository) {
+		return repository, nil
+	}
+	path, err := filepath.Abs(repository)
+	if err != nil {
+		return "", work.Errorf(work.Invalid, "find the repository: %w", err)
+	}
+	return path, nil
+}
+
+func (s *shell) showProject(x *work.Project) error {
+	return s.show(x, func(p *page) {
+		p.line("%s", p.style(bold, inert(x.Name)))
+		p.field("id", string(x.ID))
+		p.field("repository", x.Repository)
+		p.field("branch", x.Branch)
+		p.field("setup", x.Setup)
+		for _, command := range x.Validate {
+			p.field("validate", command)
+		}
+		p.field("deploy", x.Deploy)
+		p.field("policy", x.Policy)
+		for _, key := range slices.Sorted(maps.Keys(x.Policies)) {
+			p.field("  "+key, x.Policies[key])
+		}
+		if x.MaxFixes != nil {
+			p.field("max fixes", strconv.Itoa(*x.MaxFixes))
+		}
+		p.field("agent", x.Agent)
+		p.field("isolation", x.Isolation)
+		p.field("limits", limitsText(x.Limits))
+		p.field("environment", strings.Join(slices.Sorted(maps.Keys(x.Environment)), ", ")) // values may be secrets
+		if x.AutoLand {
+			p.field("auto land", "yes")
+		}
+		for _, lesson := range x.Lessons {
+			p.field("lesson", lesson)
+		}
+		p.field("created", p.ago(x.CreatedAt))
+	})
+}
+
+func limitsText(l work.Limits) string {
+	var parts []string
+	if l.Slots > 0 {
+		parts = append(parts, strconv.Itoa(l.Slots)+" at once")
+	}
+	if l.Timeout > 0 {
+		parts = append(parts, span(time.Duration(l.Timeout))+" each")
+	}
+	if l.Silence > 0 {
+		parts = append(parts, span(time.Duration(l.Silence))+" without output")
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+var errWaited = errors.New("waited long enough")
+
+func newTaskWaitCommand(s *shell) *cobra.Command {
+	var names []string
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use: "wait ID", Short: "Wait until a task is over, or needs a person", Args: takes("ID"),
+		Long: "Wait until nothing automatic is left to happen to a task: it has ended, or waits for a\n" +
+			"person. With --for: until it is in one of the states. A rejected attempt's place is\n" +
+			"followed to the attempt that stands there now. Exit code 8 when the task ended badly, 4\n" +
+			"when it is COMPLETED and another state was waited for, 7 when the time is up.",
+		Example: "  claudomator task wait basket --timeout 10m\n  claudomator task wait basket --for READY,COMPLETED",
+	}
+	c.Flags().StringSliceVar(&names, "for", nil, "states to wait for, separated by commas")
+	c.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time; 0: never")
+	c.ValidArgsFunction = s.completeTasks
+	c.RunE = func(c *cobra.Command, args []string) error {
+		states, err := parseStates(c, names)
+		if err != nil {
+			return err
+		}
+		if timeout < 0 {
+			return usageError(c, "--timeout must not be negative")
+		}
+		return s.call(func(ctx context.Context, api app.API, args []string) error {
+			return s.wait(ctx, api, args[0], states, timeout)
+		})(c, args)
+	}
+	return c
+}
+
+// wait waits, prints the task as it then is, and says how it ended.
+func (s *shell) wait(ctx context.Context, api app.API, ref string, states []work.State, timeout time.Duration) error {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errWaited)
+		defer cancel()
+	}
+	w := waiter{api: api, ref: ref, states: states}
+	err := w.run(ctx)
+	if errors.Is(err, errWaited) {
+		if w.view == nil {
+			return work.Errorf(work.Timeout, "task %s could not be looked at within %s", ref, timeout)
+		}
+		return work.Errorf(work.Timeout, "task %s is still %s after %s", w.view.ID, stateText(&w.view.Task), timeout)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.acted(w.view, nil); err != nil {
+		return err
+	}
+	return w.verdict()
+}
+
+// waiter follows the place that a task stands at.
+type waiter struct {
+	api    app.API
+	ref    string
+	states []work.State // empty: until it rests
+
+	view  *app.TaskView // the attempt that stands there now
+	trees map[work.TreeID]bool
+}
+
+func (w *waiter) run(ctx context.Context) error {
+	return (&watch{
+		api: w.api, look: w.look,
+		since:    func(ctx context.Context) (int64, error) { return lastEvent(ctx, w.api, w.ref) },
+		concerns: func(e work.Event) bool { return w.trees[e.Tree] },
+	}).run(ctx)
+}
+
+func (w *waiter) look(ctx context.Context) (bool, error) {
+	w.trees = map[work.TreeID]bool{}
+	view, err := w.current(ctx, w.ref)
+	if err != nil {
+		return false, err
+	}
+	w.view, w.ref = view, string(view.ID)
+	if len(w.states) > 0 {
+		return slices.Contains(w.states, view.State) || view.State.Ended(), nil
+	}
+	return w.rests(ctx, view)
+}
+
+// verdict is the error of a task that did not get where it was waited for.
+func (w *waiter) verdict() error {
+	v := w.view
+	switch {
+	case slices.Contains(w.states, v.State):
+		return nil
+	case v.State.EndedBadly():
+		why := ""
+		if v.Reason != "" {
+			why = ": " + v.Reason
+		}
+		err := work.Errorf(work.Illegal, "task %s ended %s%s", v.ID, v.State, why).WithReason("ended_badly").With("state", v.State)
+		return badEnd{err.WithHint("claudomator task logs %s", v.ID)}
+	case len(w.states) > 0:
+		return work.Errorf(work.Illegal, "task %s is %s: it will not become %s", v.ID, v.State, joinStates(w.states)).WithReason("wrong_state")
+	}
+	return nil
+}
+
+// current reads the attempt that stands at a task's place.
+func (w *waiter) current(ctx context.Context, ref string) (*app.TaskView, error) {
+	for {
+		v, err := w.api.Task(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		w.trees[v.TreeID] = true
+		if v.CurrentID == "" || v.CurrentID == v.ID {
+			return v, nil
+		}
+		ref = string(v.CurrentID)
+	}
+}
+
+// rests is true when nothing automatic is left to happen to a task.
+func (w *waiter) rests(ctx context.Context, v *app.TaskView) (bool, error) {
+	switch {
+	case v.State.Ended():
+		return true, nil
+	case v.State == work.Pending && v.ParentTaskID != "" && !v.Draft:
+		return w.parentRests(ctx, v)
+	case v.State == work.Pending, v.Waiting(work.Ready, work.OnPerson), v.Waiting(work.Blocked, work.OnQuestion), v.Waiting(work.Queued, work.OnPaused):
+		return true, nil
+	case v.Waiting(work.Blocked, work.OnConflict):
+		return w.conflictRests(ctx, v)
+	case v.Waiting(work.Blocked, work.OnChildren):
+		return w.childrenRest(ctx, v)
+	case v.Waiting(work.Queued, work.OnDependencies):
+		return w.dependenciesRest(ctx, v)
+	}
+	return false, nil
+}
+
+// parentRests: a child that is PENDING begins when its parent's run has ended.
+func (w *waiter) parentRests(ctx context.Context, v *app.TaskView) (bool, error) {
+	parent, err := w.current(ctx, string(v.ParentTaskID))
+	if err != nil {
+		return false, err
+	}
+	return w.rests(ctx, parent)
+}
+
+// conflictRests: a conflict rests unless its landing has been continued.
+func (w *waiter) conflictRests(ctx context.Context, v *app.TaskView) (bool, error) {
+	if v.MergeID == "" {
+		return true, nil
+	}
+	m, err := w.api.Merge(ctx, string(v.MergeID))
+	return err == nil && m.Status != work.MergeRunning, err
+}
+
+// childrenRest: children rest when none of them moves, at any depth.
+func (w *waiter) childrenRest(ctx context.Context, v *app.TaskView) (bool, error) {
+	root, err := w.api.TaskTree(ctx, string(v.ID))
+	if err != nil {
+		return false, err
+	}
+	node := findNode(root, v.ID)
+	return node != nil && !slices.ContainsFunc(node.Children, moves), nil
+}
+
+// moves is true while something automatic goes on at a place or below. What
+// waits for dependencies moves only if they do, and they are here too.
+func moves(n *app.TreeNode) bool {
+	t := n.Task
+	switch {
+	case t.State == work.Running,
+		t.State == work.Queued && t.BlockedOn != work.OnDependencies && t.BlockedOn != work.OnPaused,
+		t.State == work.Ready && t.BlockedOn != work.OnPerson:
+		return true
+	}
+	return slices.ContainsFunc(n.Children, moves)
+}
+
+// dependenciesRest: a task that waits for others rests when those that it
+// waits for do.
+func (w *waiter) dependenciesRest(ctx context.Context, v *app.TaskView) (bool, error) {
+	waits := false
+	for _, on := range v.DependsOn {
+		d, err := w.current(ctx, string(on))
+		if err != nil {
+			return false, err
+		}
+		if d.State == work.Completed || (d.State == work.Ready && v.ParentTaskID == "") {
+			continue // it is enough
+		}
+		rests, err := w.rests(ctx, d)
+		if err != nil || !rests {
+			return false, err
+		}
+		waits = true
+	}
+	return waits, nil
+}
+
+// stateText is a state with what it waits for.
+func stateText(t *work.Task) string {
+	if on := waitsFor(t); on != "" {
+		return fmt.Sprintf("%s (%s)", t.State, on)
+	}
+	return string(t.State)
+}
+
+func joinStates(states []work.State) string {
+	words := make([]string, len(states))
+	for i, state := range states {
+		words[i] = string(state)
+	}
+	return strings.Join(words, " or ")
+}
+
+// findNode finds the place at which a task is the current attempt.
+func findNode(n *app.TreeNode, id work.TaskID) *app.TreeNode {
+	if n.Task.ID == id {
+		return n
+	}
+	for _, child := range n.Children {
+		if found := findNode(child, id); found != nil {
+			return found
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// watch looks at something until it is over, and in between sleeps until an
+// event concerns it. No wake-up is lost: since gives a sequence number from
+// before the first look, and the stream begins after it.
+type watch struct {
+	api      app.API
+	since    func(ctx context.Context) (int64, error)
+	look     func(ctx context.Context) (over bool, err error)
+	concerns func(e work.Event) bool
+
+	begun bool
+	seq   int64 // the last event that was seen
+}
+
+// How long a server may be gone, and the pauses until it is asked again.
+const (
+	patience   = 30 * time.Second
+	firstPause = 100 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// run returns when look says it is over, or fails. A lost connection is taken
+// up again after the last event seen.
+func (w *watch) run(ctx context.Context) error {
+	var gone time.Duration
+	pause := firstPause
+	for {
+		before := w.seq
+		err := w.once(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case w.seq != before: // it had been there
+			gone, pause = 0, firstPause
+		}
+		if work.CodeOf(err) != work.Unavailable || gone >= patience {
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		gone += pause
+		pause = min(2*pause, lastPause)
+	}
+}
+
+func (w *watch) once(ctx context.Context) error {
+	if !w.begun {
+		seq, err := w.since(ctx)
+		if err != nil {
+			return err
+		}
+		w.seq, w.begun = seq, true
+	}
+	if over, err := w.look(ctx); err != nil || over {
+		return err
+	}
+	for e, err := range w.api.Events(ctx, w.seq) {
+		if err != nil {
+			return err
+		}
+		w.seq = e.Seq
+		if !w.concerns(e) {
+			continue
+		}
+		if over, err := w.look(ctx); err != nil || over {
+			return err
+		}
+	}
+	return work.Errorf(work.Unavailable, "the event stream has ended")
+}
+
+// sleep waits on a timer that ends early with the context.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// lastEvent is the newest event of a task that is told: what happens to it
+// later has a higher number.
+func lastEvent(ctx context.Context, api app.API, task string) (int64, error) {
+	events, err := api.TaskEvents(ctx, task)
+	if err != nil || len(events) == 0 {
+		return 0, err
+	}
+	return events[len(events)-1].Seq, nil
+}
