@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 	"syscall"
 )
@@ -26,13 +26,19 @@ const (
 // readPlain reads a regular file below root. Every part of its path must be a
 // real folder.
 func readPlain(root *os.Root, name string, limit int64) ([]byte, error) {
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		info, err := root.Lstat(dir)
+	for i := range len(name) { // from the top, so that no link is ever passed
+		if name[i] != '/' {
+			continue
+		}
+		info, err := root.Lstat(name[:i])
 		if err != nil {
 			return nil, err
 		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return nil, unsafe(".git/"+name[:i], "is a link")
+		}
 		if !info.IsDir() {
-			return nil, unsafe(".git/"+dir, "is not a folder")
+			return nil, fmt.Errorf(".git/%s: %w", name[:i], syscall.ENOTDIR)
 		}
 	}
 	info, err := root.Lstat(name)

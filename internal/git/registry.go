@@ -31,7 +31,8 @@ type workspace struct {
 	vault *Vault
 	key   string
 
-	diffed   Stat // the last difference asked for: collecting needs one twice
+	special  []string // pipes and the like that clear found
+	diffed   Stat     // the last difference asked for: collecting needs one twice
 	from, to string
 }
 

@@ -138,6 +138,7 @@ func (v *Vault) clear(ctx context.Context, w *workspace) (ref string, warnings [
 	if err != nil {
 		return "", nil, err
 	}
+	w.special = s.special
 	if s.clean() && len(s.nested) == 0 {
 		return "", c.out.Warnings, c.keepHead(ctx)
 	}

@@ -64,6 +64,7 @@ func (v *Vault) Prepare(ctx context.Context, ws Workspace) (Prepared, error) {
 		if p.Snapshot, p.Warnings, err = v.clear(ctx, w); err != nil {
 			return Prepared{}, err
 		}
+		w.removeSpecial()
 	}
 	w.Ready, w.Branch, w.Base, w.Taken, w.Merge, w.Conflicts = false, ws.Branch, head, "", "", nil
 	var m merged
@@ -189,6 +190,21 @@ func (w *workspace) fill(ctx context.Context, ws Workspace, m merged) error {
 		return storageError("write the workspace's index", err)
 	}
 	return w.unmerge(ctx, m)
+}
+
+// removeSpecial deletes pipes, sockets and devices: they hold no work, and one
+// named .gitignore would hang the next run's git.
+func (w *workspace) removeSpecial() {
+	root, err := os.OpenRoot(w.Dir)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, p := range w.special {
+		if info, err := root.Lstat(p); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+			_ = root.Remove(p) // what cannot be removed is met again by the next scan
+		}
+	}
 }
 
 // unmerge gives the agent's index the conflict's stages.
