@@ -80,12 +80,12 @@ var fences = []fence{
 // clockReaders are the places that may read the real clock or sleep. Everybody
 // else is told the time or waits on a timer that a test can control.
 var clockReaders = map[string]string{
-	"cmd":              "hands the clock to app",
-	"bench":            "measures",
-	"test":             "waits for real processes, with a deadline",
-	"internal/sandbox": "waits for real processes to end",
-	"internal/git":     "waits for real processes to end",
-	"internal/agent":   "its conformance suite waits for real processes; the default clock of a Runner",
+	"cmd":                      "hands the clock to app",
+	"bench":                    "measures",
+	"test":                     "waits for real processes, with a deadline",
+	"internal/sandbox":         "waits for real processes to end",
+	"internal/git":             "waits for real processes to end",
+	"internal/agent/agenttest": "waits for real processes to end",
 }
 
 // clockInTests are the layers whose tests wait for real processes. Any other

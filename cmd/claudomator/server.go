@@ -108,7 +108,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 	if err := s.database(ctx); err != nil {
 		return err
 	}
-	s.agents = engine.Catalog{"command": command.New(agent.NewRunner(agent.RunnerOptions{Host: s.host, Environ: os.Environ()}))}
+	s.agents = engine.Catalog{"command": command.New(agent.NewRunner(agent.RunnerOptions{Host: s.host, Environ: os.Environ(), Now: time.Now}))}
 	s.service = app.New(app.Options{
 		Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Tokens: s.store,
 		Diffs: s.vaults, Transcripts: engine.Transcripts{DataDir: s.cfg.DataDir}, Agents: s.agents, Repositories: s.vaults,

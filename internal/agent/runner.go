@@ -42,8 +42,7 @@ type RunnerOptions struct {
 	// Inherit names variables that agents get besides the usual ones; "*" at
 	// the end stands for any rest.
 	Inherit []string
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
+	Now     func() time.Time // the clock; it must follow the real one
 }
 
 // Runner runs programs for adapters. Safe for concurrent use.
@@ -55,9 +54,6 @@ type Runner struct {
 
 // NewRunner returns a Runner on a host.
 func NewRunner(opts RunnerOptions) *Runner {
-	if opts.Now == nil {
-		opts.Now = time.Now //nolint:forbidigo // the default clock
-	}
 	return &Runner{host: opts.Host, env: Environment(opts.Environ, opts.Inherit), now: opts.Now}
 }
 

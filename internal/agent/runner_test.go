@@ -81,7 +81,7 @@ func testRunner(t *testing.T) *Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewRunner(RunnerOptions{Host: host, Environ: os.Environ()})
+	return NewRunner(RunnerOptions{Host: host, Environ: os.Environ(), Now: time.Now})
 }
 
 func testJob(t *testing.T, limits Limits) Job {

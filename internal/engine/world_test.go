@@ -93,7 +93,7 @@ func (w *world) start() {
 	w.store, err = store.Open(ctx, store.Config{URL: filepath.Join(w.dir, "test.db"), ConnectionHook: queue.Hook}, queue.Enqueue)
 	must(err)
 	must(queue.Open(ctx, w.store.DB(), w.store.Pool(), "node-1", log))
-	agents := engine.Catalog{"command": command.New(agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ()}))}
+	agents := engine.Catalog{"command": command.New(agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ(), Now: time.Now}))}
 	var e *engine.Engine
 	w.service = app.New(app.Options{
 		Trees: w.store, Lookup: w.store, Lists: w.store, Settings: w.store, Tokens: w.store, Diffs: vaults,

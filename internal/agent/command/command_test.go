@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,7 +38,7 @@ func run(t *testing.T, job agent.Job) (agent.Result, []agent.Event) {
 	job.ID = fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid())
 	job.Dir = t.TempDir()
 	var events []agent.Event
-	a := command.New(agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ()}))
+	a := command.New(agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ(), Now: time.Now}))
 	result, err := a.Run(context.Background(), job, agent.SinkFunc(func(e agent.Event) { events = append(events, e) }))
 	if err != nil {
 		t.Fatal(err)
