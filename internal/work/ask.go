@@ -208,6 +208,11 @@ func mayRetry(tree *Tree, t *Task) *Error {
 		if judged == nil || judged.State != Ready || judged.SupersededBy != "" || judged.Book.Head != t.Judges.Commit || judged.Book.Round != t.Book.ForRound {
 			return Errorf(Illegal, "task %s judged work that is not up for review any more", t.ID).WithReason("stale_judge")
 		}
+		for _, other := range tree.JudgesOf(judged.ID) {
+			if other.Role() == t.Role() && !other.State.Ended() {
+				return Errorf(Illegal, "task %s judges that work already", other.ID).WithReason("stale_judge")
+			}
+		}
 	}
 	return badDependencyError(tree, t)
 }

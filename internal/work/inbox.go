@@ -37,7 +37,7 @@ type Item struct {
 // decided.
 func Inbox(t *Tree) []Item {
 	var out []Item
-	for _, task := range t.tasks {
+	for _, task := range t.order {
 		if task.SupersededBy != "" {
 			continue
 		}
@@ -97,6 +97,11 @@ func (t *Tree) stateItem(task *Task) (Item, bool) {
 	case Queued:
 		if task.BlockedOn.Parks() {
 			return Item{Kind: ItemParked, Text: cmpOr(task.Reason, string(task.BlockedOn))}, true
+		}
+		for _, d := range task.DependsOn {
+			if t.Outer[d].State == Pending {
+				return Item{Kind: ItemParked, Text: fmt.Sprintf("it waits for task %s, which nobody has started", d)}, true
+			}
 		}
 	case Pending, Running, Completed:
 	}

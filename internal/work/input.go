@@ -150,6 +150,9 @@ func (c Spawn) apply(s *Step) error {
 		}
 		in.DependsOn = append(in.DependsOn, pos)
 	}
+	if _, gone := s.Tree.gone(caller, in.Name); gone {
+		return nil
+	}
 	if pos, known := s.Tree.sibling(caller, strings.TrimSpace(in.Name)); known {
 		return s.Tree.sameChild(pos, in)
 	}
@@ -158,10 +161,23 @@ func (c Spawn) apply(s *Step) error {
 
 // SpawnedID is the id of the child that has name below a position.
 func (t *Tree) SpawnedID(ids IDs, caller *Task, name string) TaskID {
+	if id, gone := t.gone(caller, name); gone {
+		return id
+	}
 	if pos, known := t.sibling(caller, strings.TrimSpace(name)); known {
 		return TaskID(pos)
 	}
 	return TaskID(ids.Derive("child", string(caller.Position()), strings.TrimSpace(name)))
+}
+
+// gone finds a child that a person took away from caller's place.
+func (t *Tree) gone(caller *Task, name string) (TaskID, bool) {
+	for _, attempt := range t.Chain(caller.Position()) {
+		if id, ok := attempt.Book.Gone[strings.TrimSpace(name)]; ok {
+			return id, true
+		}
+	}
+	return "", false
 }
 
 // sibling finds a child position of caller's place by id or name, in any

@@ -115,7 +115,7 @@ func (s *Step) gatesEnded(t *Task, x *Execution) error {
 	if !GatesPassed(x.Gates) {
 		kind = "gates.failed"
 	}
-	s.event(kind, t, map[string]any{"commit": x.Commit})
+	s.event(kind, t, map[string]any{"commit": x.Commit, "execution": x.ID})
 	return nil
 }
 
@@ -230,14 +230,10 @@ func (s *Step) SetStory(status StoryStatus) {
 type Wake struct{}
 
 func (Wake) apply(s *Step) error {
-	var due []TaskID
-	for _, t := range s.Tree.tasks {
+	for _, t := range s.Tree.order {
 		if t.State == Queued && !t.WakeAt.IsZero() && !t.WakeAt.After(s.Now) {
-			due = append(due, t.ID)
+			s.Touch(t.ID)
 		}
-	}
-	for _, id := range slices.Sorted(slices.Values(due)) {
-		s.Touch(id)
 	}
 	return nil
 }

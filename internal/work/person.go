@@ -1,6 +1,7 @@
 package work
 
 import (
+	"maps"
 	"strings"
 	"time"
 )
@@ -265,19 +266,32 @@ func (c PostponeTask) apply(s *Step) error {
 	}
 	s.event("task.postponed", t, map[string]any{"parent": t.ParentTaskID})
 	s.edit(t)
-	for _, id := range s.Tree.runs[t.ID] {
-		x := s.Tree.executions[id]
-		x.TreeID = TreeID(t.ID)
-		delete(s.runs, id)
+	s.takeAway(t)
+	alone := TreeID(t.ID)
+	s.leave(t, alone)
+	for _, j := range s.Tree.JudgesOf(t.ID) { // what judged it goes along
+		s.takeAway(j)
+		s.leave(j, alone)
+	}
+	t.ParentTaskID, t.Kind, t.StoryID = "", TopLevel, ""
+	t.Book = Book{
+		Executions: t.Book.Executions, Current: t.Book.Current, Base: t.Book.Base, Head: t.Book.Head,
+		Round: t.Book.Round + 1, Gone: t.Book.Gone,
+	}
+	t.BlockedOn, t.Reason, t.WakeAt, t.Draft, t.Question = NotBlocked, "", time.Time{}, false, nil
+	return nil
+}
+
+// leave gives a task that was taken away to another tree, with its executions.
+func (s *Step) leave(t *Task, to TreeID) {
+	t.TreeID = to
+	s.moved = append(s.moved, t)
+	for _, x := range s.Tree.runsOf(t.ID) {
+		x.TreeID = to
+		delete(s.runs, x.ID)
 		s.movedRuns = append(s.movedRuns, x)
 	}
-	s.Tree.remove(t)
-	delete(s.tasks, t.ID)
-	t.TreeID, t.ParentTaskID, t.Kind, t.StoryID = TreeID(t.ID), "", TopLevel, ""
-	t.Book = Book{Executions: t.Book.Executions, Current: t.Book.Current, Base: t.Book.Base, Head: t.Book.Head}
-	t.BlockedOn, t.Reason, t.WakeAt, t.Draft, t.Question = NotBlocked, "", time.Time{}, false, nil
-	s.moved = append(s.moved, t)
-	return nil
+	s.Tree.forgetRuns(t.ID)
 }
 
 // RemoveTask deletes a task; a root takes its whole tree along.
@@ -296,11 +310,26 @@ func (c RemoveTask) apply(s *Step) error {
 	for _, g := range gone {
 		s.effect(Effect{Kind: Reclaim, Task: g.ID})
 		s.edit(g)
-		s.Tree.remove(g)
-		delete(s.tasks, g.ID)
+		s.takeAway(g)
+		s.Tree.forgetRuns(g.ID)
 		s.removed = append(s.removed, g.ID)
 	}
 	return nil
+}
+
+// takeAway removes a task from the tree; its parent remembers its name.
+func (s *Step) takeAway(t *Task) {
+	if parent := s.Tree.Task(t.ParentTaskID); parent != nil {
+		gone := maps.Clone(parent.Book.Gone)
+		if gone == nil {
+			gone = map[string]TaskID{}
+		}
+		gone[t.Name] = t.ID
+		parent.Book.Gone = gone
+		s.edit(parent)
+	}
+	s.Tree.remove(t)
+	delete(s.tasks, t.ID)
 }
 
 // PatchTask changes what a task is asked to do, while it does not run. Nil fields

@@ -79,8 +79,12 @@ func (s *Step) stateChanged(t *Task) {
 	}
 }
 
-// Touch asks the interpreter to look at a task.
+// Touch asks the interpreter to look at a task; for a superseded one, at what
+// stands at its place now.
 func (s *Step) Touch(id TaskID) {
+	if t := s.Tree.tasks[id]; t != nil && t.SupersededBy != "" {
+		id = s.Tree.Current(t.Position()).ID
+	}
 	if !s.queued[id] {
 		s.queued[id] = true
 		s.touched = append(s.touched, id)
@@ -89,7 +93,7 @@ func (s *Step) Touch(id TaskID) {
 
 // TouchAll asks the interpreter to look at every task of the tree.
 func (s *Step) TouchAll() {
-	for _, t := range s.Tree.Tasks() {
+	for _, t := range s.Tree.order {
 		s.Touch(t.ID)
 	}
 }
@@ -175,11 +179,11 @@ func (s *Step) ChangeSet() ChangeSet {
 			cs.Tasks = append(cs.Tasks, row)
 		}
 	}
-	for _, row := range s.moved {
-		cs.Tasks = append(cs.Tasks, row)
-		alone := NewTree(row.TreeID, []*Task{row}, nil, nil)
+	if len(s.moved) > 0 {
+		cs.Tasks = append(cs.Tasks, s.moved...)
+		alone := NewTree(s.moved[0].TreeID, slices.Clone(s.moved), nil, nil)
 		alone.Project = t.Project
-		cs.NewTrees = append(cs.NewTrees, alone.Summary())
+		cs.NewTrees = []Summary{alone.Summary()}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		if x := t.executions[id]; x != nil {
@@ -239,7 +243,7 @@ func (t *Tree) Summary() Summary {
 	if root.Accepted != nil && root.State == Completed {
 		sum.Accepted = root.Accepted.Commit
 	}
-	for _, task := range t.tasks {
+	for _, task := range t.order {
 		if task.SupersededBy != "" && task.State.Ended() {
 			continue
 		}

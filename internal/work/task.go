@@ -90,8 +90,12 @@ type Book struct {
 	WasOn      BlockedOn   `json:"was_on,omitempty"`      // … and what it waited for
 	Began      bool        `json:"began,omitempty"`       // an execution of it has started once
 	Merges     int         `json:"merges,omitempty"`      // how many landings were started
-	Decided    string      `json:"decided,omitempty"`     // the last recorded decision: who, round, commit, which
-	Absorb     *Absorb     `json:"absorb,omitempty"`      // another tree's work is being merged in
+	// Gone are children that a person took away, by name: an agent that spawns
+	// them again gets the old id, and nothing is made.
+	Gone map[string]TaskID `json:"gone,omitempty"`
+
+	Decided string  `json:"decided,omitempty"` // the last recorded decision: who, round, commit, which
+	Absorb  *Absorb `json:"absorb,omitempty"`  // another tree's work is being merged in
 }
 
 // Hold says why a READY task waits for a person.

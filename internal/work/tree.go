@@ -3,7 +3,6 @@ package work
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -23,6 +22,7 @@ type Tree struct {
 	Edges int64 // version of that graph
 
 	tasks      map[TaskID]*Task
+	order      []*Task // oldest first
 	executions map[ExecutionID]*Execution
 	merges     map[MergeID]*Merge
 
@@ -71,6 +71,7 @@ func (t *Tree) after(now time.Time) time.Time {
 
 func (t *Tree) insert(task *Task) {
 	t.tasks[task.ID] = task
+	t.order = append(t.order, task)
 	if task.CreatedAt.After(t.last) {
 		t.last = task.CreatedAt
 	}
@@ -95,6 +96,7 @@ func (t *Tree) insertExecution(x *Execution) {
 
 func (t *Tree) remove(task *Task) {
 	delete(t.tasks, task.ID)
+	t.order = without(t.order, task)
 	t.children[task.ParentTaskID] = without(t.children[task.ParentTaskID], task.ID)
 	if task.AttemptOf != "" {
 		t.attempts[task.AttemptOf] = without(t.attempts[task.AttemptOf], task.ID)
@@ -105,10 +107,22 @@ func (t *Tree) remove(task *Task) {
 	for _, d := range task.DependsOn {
 		t.dependants[d] = without(t.dependants[d], task.ID)
 	}
-	for _, x := range t.runs[task.ID] {
+}
+
+// runsOf lists the loaded executions of a task, of every kind.
+func (t *Tree) runsOf(id TaskID) []*Execution {
+	out := make([]*Execution, len(t.runs[id]))
+	for i, x := range t.runs[id] {
+		out[i] = t.executions[x]
+	}
+	return out
+}
+
+func (t *Tree) forgetRuns(id TaskID) {
+	for _, x := range t.runs[id] {
 		delete(t.executions, x)
 	}
-	delete(t.runs, task.ID)
+	delete(t.runs, id)
 }
 
 // linkDependencies replaces the edges before by those of task.
@@ -135,11 +149,7 @@ func (t *Tree) Execution(id ExecutionID) *Execution { return t.executions[id] }
 func (t *Tree) Merge(id MergeID) *Merge { return t.merges[id] }
 
 // Tasks lists every task, oldest first.
-func (t *Tree) Tasks() []*Task {
-	return slices.SortedFunc(maps.Values(t.tasks), func(a, b *Task) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-}
+func (t *Tree) Tasks() []*Task { return slices.Clone(t.order) }
 
 // Size is how many tasks the tree has.
 func (t *Tree) Size() int { return len(t.tasks) }
@@ -276,15 +286,11 @@ func (t *Tree) Unsettled(id TaskID) []Position {
 func (t *Tree) Violations() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	for _, task := range t.Tasks() {
-		seen := map[int]TaskID{}
+	for _, task := range t.order {
 		if task.AttemptOf == "" {
-			for _, a := range t.Chain(Position(task.ID)) {
-				if other, twice := seen[a.AttemptNo]; twice {
-					say("position %s has two attempts with number %d: %s and %s", task.ID, a.AttemptNo, other, a.ID)
-				}
-				seen[a.AttemptNo] = a.ID
-			}
+			t.checkChain(Position(task.ID), say)
+		} else if anchor := t.tasks[TaskID(task.AttemptOf)]; anchor == nil || anchor.AttemptOf != "" {
+			say("%s is an attempt of %s, which is no anchor", task.ID, task.AttemptOf)
 		}
 		if task.State == Completed && task.SupersededBy == "" {
 			for _, pos := range t.Unsettled(task.ID) {
@@ -294,8 +300,8 @@ func (t *Tree) Violations() []string {
 			}
 		}
 		running := 0
-		for _, x := range t.Runs(task.ID, AgentRun) {
-			if x.State == ExecutionRunning {
+		for _, x := range t.runs[task.ID] {
+			if run := t.executions[x]; run.State == ExecutionRunning && run.Kind.Own() {
 				running++
 			}
 		}
@@ -304,4 +310,22 @@ func (t *Tree) Violations() []string {
 		}
 	}
 	return out
+}
+
+// checkChain: the attempts of a place are numbered from 1, each once, and each but
+// the last names its successor.
+func (t *Tree) checkChain(pos Position, say func(string, ...any)) {
+	chain := t.Chain(pos)
+	for i, a := range chain {
+		if a.AttemptNo != i+1 {
+			say("position %s has attempt %d (%s) in place %d", pos, a.AttemptNo, a.ID, i+1)
+		}
+		next := TaskID("")
+		if i+1 < len(chain) {
+			next = chain[i+1].ID
+		}
+		if a.SupersededBy != next {
+			say("attempt %s says it is superseded by %q, and %q is next", a.ID, a.SupersededBy, next)
+		}
+	}
 }

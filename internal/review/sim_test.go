@@ -1,0 +1,101 @@
+package review_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// play lets one world happen; it gives the property that broke, if any.
+func play(choose func(n int) int, loud bool) (s *sim, failure string) {
+	s = newSim(choose, loud)
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case broken:
+			failure = string(r)
+		case string:
+			failure = r
+		default:
+			panic(r)
+		}
+	}()
+	s.run()
+	return s, ""
+}
+
+func seeded(seed uint64) func(n int) int {
+	return rand.New(rand.NewPCG(seed, 1)).IntN
+}
+
+// TestWorlds lets thousands of random worlds happen. CLAUDOMATOR_WORLDS sets how
+// many, CLAUDOMATOR_SEED plays a single one and tells its story.
+func TestWorlds(t *testing.T) {
+	t.Parallel()
+	if seed, err := strconv.ParseUint(os.Getenv("CLAUDOMATOR_SEED"), 10, 64); err == nil {
+		s, failure := play(seeded(seed), true)
+		t.Logf("%s", s.story)
+		if failure != "" {
+			t.Fatalf("seed %d: %s", seed, failure)
+		}
+		return
+	}
+	worlds := 20_000
+	if n, err := strconv.Atoi(os.Getenv("CLAUDOMATOR_WORLDS")); err == nil {
+		worlds = n
+	}
+	const parts = 8
+	var mu sync.Mutex
+	moves := map[string]bool{}
+	t.Run("all", func(t *testing.T) {
+		for part := range parts {
+			t.Run(fmt.Sprint(part), func(t *testing.T) {
+				t.Parallel()
+				for i := part; i < worlds; i += parts {
+					s, failure := play(seeded(uint64(i)), false)
+					if failure != "" {
+						t.Fatalf("world %d: %s\n(CLAUDOMATOR_SEED=%d go test -run TestWorlds -v tells its story)", i, failure, i)
+					}
+					mu.Lock()
+					maps.Copy(moves, s.moves)
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	if !t.Failed() && worlds >= 20_000 {
+		checkMoves(t, moves)
+	}
+}
+
+// checkMoves: the worlds have taken every row of the task table, alone or within
+// one step; a row that nothing takes says that something is possible which is not.
+func checkMoves(t *testing.T, moves map[string]bool) {
+	for _, row := range work.TaskMachine().Rows {
+		if move := fmt.Sprint(row.From, " → ", row.To); row.From != row.To && !moves[move] {
+			t.Errorf("no world went %s (%s); seen: %v", move, row.Trigger, slices.Sorted(maps.Keys(moves)))
+		}
+	}
+}
+
+// TestWorldsShrink plays worlds whose choices rapid can make smaller: a failure
+// comes with the shortest story that shows it.
+func TestWorldsShrink(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		choose := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "choice") }
+		s, failure := play(choose, true)
+		if failure != "" {
+			t.Fatalf("%s\n%s", failure, s.story)
+		}
+	})
+}
