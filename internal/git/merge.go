@@ -221,6 +221,9 @@ func parseMergeTree(out []byte) (merged, error) {
 }
 
 func conflictKind(kind, text string) string {
+	if strings.HasPrefix(text, "CONFLICT (") { // the text tells add/add from contents
+		kind, _, _ = strings.Cut(text, ":")
+	}
 	inner := strings.TrimSuffix(strings.TrimPrefix(kind, "CONFLICT ("), ")")
 	switch {
 	case inner == "binary" || strings.Contains(text, "Cannot merge binary"):

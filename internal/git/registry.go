@@ -14,8 +14,7 @@ import (
 // a directory is ours, and the state the server left it in before an agent ran.
 type registration struct {
 	Dir       string     `json:"dir"`
-	Dev       uint64     `json:"dev"`
-	Ino       uint64     `json:"ino"`
+	identity             // of the directory
 	Ready     bool       `json:"ready"` // false: being made
 	Branch    string     `json:"branch,omitempty"`
 	Base      string     `json:"base"`            // HEAD as we set it
@@ -121,27 +120,36 @@ const (
 
 // presence proves whose directory stands at the path now.
 func (w *workspace) presence() (presence, error) {
-	dev, ino, real, err := identity(w.Dir)
+	id, real, err := identify(w.Dir)
 	switch {
 	case missing(err):
 		return absent, nil
 	case err != nil:
 		return foreign, fail(KindCorruptWorkspace, "look at workspace %s", w.Dir).because(err)
-	case real && dev == w.Dev && ino == w.Ino:
+	case real && id == w.identity:
 		return ours, nil
 	}
 	return foreign, nil
 }
 
-// identity returns device and inode; real says that it is a directory and not
-// a link to one.
-func identity(path string) (dev, ino uint64, real bool, err error) {
+// identity tells one directory from another that stands at its path later.
+type identity struct {
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+	Born int64  `json:"born"` // inode numbers are used again; 0 where the file system does not know
+}
+
+// identify looks at a path; real says that it is a directory and no link.
+func identify(path string) (id identity, real bool, err error) {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return 0, 0, false, err
+		return identity{}, false, err
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return uint64(st.Dev), st.Ino, ok && info.IsDir(), nil //nolint:gosec,unconvert // signed on macOS
+	if !ok {
+		return identity{}, false, nil
+	}
+	return identity{uint64(st.Dev), st.Ino, born(path, st)}, info.IsDir(), nil //nolint:gosec,unconvert // signed on macOS
 }
 
 // env runs git over the work tree with the vault's directory and our index:

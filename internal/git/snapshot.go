@@ -53,7 +53,7 @@ func (v *Vault) Snapshot(ctx context.Context, dir, ref, message string) (Snapsho
 func (v *Vault) snapshot(ctx context.Context, w *workspace, dir, ref, message string) (SnapshotInfo, error) {
 	var parents []string
 	if w == nil {
-		if _, _, real, err := identity(dir); err != nil || !real {
+		if _, real, err := identify(dir); err != nil || !real {
 			return SnapshotInfo{}, unsafe(dir, "is not a folder")
 		}
 		w = v.newWorkspace(dir)

@@ -2,6 +2,9 @@ package git
 
 import "syscall"
 
+// born returns when a file was made, in nanoseconds.
+func born(_ string, st *syscall.Stat_t) int64 { return st.Birthtimespec.Nano() }
+
 func lstat(path string) (stamp, error) {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(path, &st); err != nil {

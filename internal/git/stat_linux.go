@@ -1,6 +1,20 @@
 package git
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// born returns when a file was made, in nanoseconds.
+func born(path string, _ *syscall.Stat_t) int64 {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st)
+	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return 0
+	}
+	return st.Btime.Sec*1_000_000_000 + int64(st.Btime.Nsec)
+}
 
 func lstat(path string) (stamp, error) {
 	var st syscall.Stat_t

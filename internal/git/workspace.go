@@ -146,7 +146,7 @@ func (v *Vault) claim(dir string) (*workspace, error) {
 			return nil, fail(KindPathOccupied, "%s holds files that are not ours", dir).hint("move them away; they were not touched")
 		}
 	}
-	if w.Dev, w.Ino, _, err = identity(dir); err != nil {
+	if w.identity, _, err = identify(dir); err != nil {
 		return nil, storageError("make workspace "+dir, err)
 	}
 	return w, w.save()
