@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
@@ -79,7 +81,7 @@ func Run(ctx context.Context, args []string, deps Deps) int {
 	if err == nil {
 		return 0
 	}
-	if ctx.Err() != nil {
+	if interrupted(ctx, err) {
 		err = errInterrupted
 	}
 	return s.report(err, args)
@@ -136,7 +138,6 @@ func newRootCommand(s *shell) *cobra.Command {
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help is enough
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.VarP(&s.format, "output", "o", "text for people, json for programs")
@@ -203,4 +204,24 @@ func takes(names ...string) cobra.PositionalArgs {
 
 func usageError(c *cobra.Command, message string, args ...any) *work.Error {
 	return work.Errorf(work.Invalid, message, args...).WithHint("see `%s --help`", c.CommandPath())
+}
+
+// givenFlags lists the command's own flags that were given.
+func givenFlags(c *cobra.Command) []string {
+	var names []string
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if c.InheritedFlags().Lookup(f.Name) == nil {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// atMostOne refuses flags that exclude each other.
+func atMostOne(c *cobra.Command, flags ...string) error {
+	given := slices.DeleteFunc(givenFlags(c), func(name string) bool { return !slices.Contains(flags, name) })
+	if len(given) > 1 {
+		return usageError(c, "--%s cannot be given together", strings.Join(given, " and --"))
+	}
+	return nil
 }

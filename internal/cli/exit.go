@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,45 +58,57 @@ func exitCode(err error) int {
 
 // report prints an error, for people or for programs, and gives its exit code.
 func (s *shell) report(err error, args []string) int {
-	code := exitCode(err)
-	problem := &work.Error{Code: work.Internal, Message: err.Error()}
+	e := &work.Error{Code: work.Internal, Message: err.Error()}
 	if found, ok := work.AsError(err); ok {
 		copied := *found
-		copied.Message = err.Error() // with what was added on the way
-		problem = &copied
+		e = &copied
+		e.Message = err.Error() // with what was added on the way
 	}
-	if problem.Code == work.Unavailable && problem.Hint == "" {
-		problem.Hint = "is the server running? claudomator serve"
+	if e.Code == work.Unavailable && e.Hint == "" {
+		e.Hint = "is the server running? claudomator serve"
 	}
 	// There is nobody left to tell when standard error cannot be written to.
 	if s.format == jsonFormat || asksJSON(args) {
-		_ = s.printProblem(problem, errors.Is(err, errInterrupted))
-		return code
+		p := newProblem(e)
+		if errors.Is(err, errInterrupted) {
+			p.Code, p.Title = errInterrupted.Error(), errInterrupted.Error()
+		}
+		_ = encode(s.Err, p)
+		return exitCode(err)
 	}
-	_, _ = fmt.Fprintf(s.Err, "error: %s\n", inert(problem.Message))
-	if problem.Hint != "" {
-		_, _ = fmt.Fprintf(s.Err, "hint: %s\n", inert(problem.Hint))
+	_, _ = fmt.Fprintf(s.Err, "error: %s\n", inert(e.Message))
+	if e.Hint != "" {
+		_, _ = fmt.Fprintf(s.Err, "hint: %s\n", inert(e.Hint))
 	}
-	return code
+	return exitCode(err)
 }
 
-// printProblem writes problem JSON (RFC 9457), as the server does; there is no
-// HTTP status here.
-func (s *shell) printProblem(e *work.Error, interrupted bool) error {
-	body := map[string]any{}
-	maps.Copy(body, e.Details)
-	code := string(e.Code)
-	if interrupted {
-		code = "interrupted"
+// interrupted tells an error that is only the end of ctx from one of its own.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)) || work.CodeOf(err) == work.Unavailable)
+}
+
+// problem is an error for programs: problem JSON (RFC 9457) with the members
+// that the server's own has, but for the HTTP status.
+type problem struct {
+	Type    string         `json:"type"`
+	Title   string         `json:"title"`
+	Detail  string         `json:"detail"`
+	Code    string         `json:"code"`
+	Reason  string         `json:"reason,omitempty"`
+	Hint    string         `json:"hint,omitempty"`
+	Allowed any            `json:"allowed,omitempty"`
+	Details map[string]any `json:"details,omitempty"`
+}
+
+func newProblem(e *work.Error) problem {
+	details := maps.Clone(e.Details)
+	delete(details, "allowed")
+	return problem{
+		Type: "about:blank", Title: strings.ReplaceAll(string(e.Code), "_", " "), Detail: e.Message, Code: string(e.Code),
+		Reason: e.Reason, Hint: e.Hint, Allowed: e.Details["allowed"], Details: details,
 	}
-	body["type"], body["title"], body["detail"], body["code"] = "about:blank", strings.ReplaceAll(code, "_", " "), e.Message, code
-	if e.Reason != "" {
-		body["reason"] = e.Reason
-	}
-	if e.Hint != "" {
-		body["hint"] = e.Hint
-	}
-	return encode(s.Err, body)
 }
 
 // encode writes one value as JSON.

@@ -97,9 +97,12 @@ func newTaskAcceptCommand(s *shell) *cobra.Command {
 	c.Flags().BoolVar(&land, "land", false, "land it")
 	c.Flags().BoolVar(&noLand, "no-land", false, "do not land it")
 	c.Flags().StringVar(&in.Into, "into", "", "land it on this branch")
-	c.MarkFlagsMutuallyExclusive("land", "no-land")
-	c.MarkFlagsMutuallyExclusive("into", "no-land")
 	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
+		for _, flag := range []string{"land", "into"} {
+			if err := atMostOne(c, flag, "no-land"); err != nil {
+				return err
+			}
+		}
 		if given := land || in.Into != ""; given || noLand {
 			in.Land = &given
 		}

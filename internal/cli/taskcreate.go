@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
@@ -48,11 +47,13 @@ func (f *taskFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.backoff, "backoff", "", "linear or exponential")
 	flags.Float64Var(&f.budget, "budget", 0, "most US dollars it may cost")
 	flags.BoolVar(&f.draft, "draft", false, "not to be started yet")
-	c.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
 }
 
 // text is the instructions, from the flag or the file.
 func (f *taskFlags) text(c *cobra.Command, s *shell) (string, error) {
+	if err := atMostOne(c, "instructions", "instructions-file"); err != nil {
+		return "", err
+	}
 	if !c.Flags().Changed("instructions-file") {
 		return f.instructions, nil
 	}
@@ -163,15 +164,10 @@ func (f *createFlags) requests(c *cobra.Command, s *shell) (requests []app.TaskR
 }
 
 func (f *createFlags) fromFile(c *cobra.Command, s *shell) (requests []app.TaskRequest, many bool, err error) {
-	allowed := []string{"file", "project", "start", "idempotency-key"}
-	var other string
-	c.LocalNonPersistentFlags().Visit(func(flag *pflag.Flag) {
-		if !slices.Contains(allowed, flag.Name) {
-			other = flag.Name
+	for _, flag := range givenFlags(c) {
+		if !slices.Contains([]string{"file", "project", "start", "idempotency-key"}, flag) {
+			return nil, false, usageError(c, "--%s does not go with a task file", flag).WithHint("write it into the file")
 		}
-	})
-	if other != "" {
-		return nil, false, usageError(c, "--%s does not go with a task file", other).WithHint("write it into the file")
 	}
 	data, err := s.readFile(f.file)
 	if err != nil {
@@ -290,9 +286,7 @@ func (f *taskFlags) patch(c *cobra.Command, s *shell) (app.TaskPatch, error) {
 	if c.Flags().Changed("retry") || c.Flags().Changed("backoff") {
 		in.Retry = &app.RetryInput{MaxAttempts: f.retry, Backoff: f.backoff}
 	}
-	var any bool
-	c.LocalNonPersistentFlags().Visit(func(*pflag.Flag) { any = true })
-	if !any {
+	if len(givenFlags(c)) == 0 {
 		return in, usageError(c, "nothing to change was given")
 	}
 	return in, nil
