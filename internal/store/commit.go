@@ -33,7 +33,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1) ON CONFLICT (id) DO NOT
 // commitStatements are what Commit runs in most of its transactions.
 func commitStatements() []string {
 	return []string{
-		insertKey, raiseEdges, selectTree, insertTree, updateTree, upsertTask, upsertExecution, upsertMerge, upsertStory,
+		insertKey, raiseEdges, selectTree, insertTree, updateTree, upsertTask, placeTask, upsertExecution, upsertMerge, upsertStory,
 		selectEdges, insertEdge, deleteEdge, lockTree, selectWaiters, raiseEvents, insertEvent,
 	}
 }
@@ -149,18 +149,15 @@ func (c *commit) writeTasks() error {
 		queued[x.ID] = micros(x.CreatedAt)
 	}
 	for _, t := range c.Tasks {
-		args, err := taskArguments(t, c.Tree, queued[t.Book.Current])
+		upsert, place, err := taskArguments(t, c.Tree, queued[t.Book.Current])
 		if err != nil {
 			return err
 		}
 		taken := work.Errorf(work.Conflict, "task %s exists in another tree", t.ID).WithReason("exists")
-		if err := c.once(taken, upsertTask, args...); err != nil {
+		if err := c.once(taken, upsertTask, upsert...); err != nil {
 			return err
 		}
-		if t.TreeID == c.Tree {
-			continue
-		}
-		if _, err := c.exec(moveTask, string(t.TreeID), string(t.ParentTaskID), string(t.StoryID), bit(top(t)), string(t.ID)); err != nil {
+		if _, err := c.exec(placeTask, place...); err != nil {
 			return err
 		}
 	}

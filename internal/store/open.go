@@ -68,10 +68,10 @@ func isPostgres(address string) bool {
 }
 
 // pragmas of every SQLite connection. NORMAL loses the last commits, never the
-// database, when the machine (not only the process) dies. LIKE minds case, as
-// it does in Postgres.
+// database, when the machine (not only the process) dies. A checkpoint each
+// 16 MB, not 4, halves the longest commits. LIKE minds case, as in Postgres.
 const pragmas = "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)" +
-	"&_pragma=foreign_keys(1)&_pragma=case_sensitive_like(1)"
+	"&_pragma=wal_autocheckpoint(4000)&_pragma=foreign_keys(1)&_pragma=case_sensitive_like(1)"
 
 const readers = 4
 

@@ -46,44 +46,49 @@ func scanTask(row scanner) (*work.Task, error) {
 	return t, nil
 }
 
+// upsertTask leaves alone what rarely changes, see placeTask: an index is
+// written for each column that is set, changed or not.
 const upsertTask = `INSERT INTO tasks (id, tree_id, parent_id, story_id, project_id, top, created_at, shown, state, blocked_on, urgency,
 	current_execution, queued_at, agent, name, tags, body, book, description)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
-ON CONFLICT (id) DO UPDATE SET shown = excluded.shown, state = excluded.state, blocked_on = excluded.blocked_on, urgency = excluded.urgency,
-	current_execution = excluded.current_execution, agent = excluded.agent, name = excluded.name, tags = excluded.tags, body = excluded.body,
+ON CONFLICT (id) DO UPDATE SET state = excluded.state, blocked_on = excluded.blocked_on, urgency = excluded.urgency,
+	current_execution = excluded.current_execution, agent = excluded.agent, tags = excluded.tags, body = excluded.body,
 	book = excluded.book, description = excluded.description,
 	queued_at = CASE WHEN excluded.queued_at = 0 THEN tasks.queued_at ELSE excluded.queued_at END
 WHERE tasks.tree_id = $20`
 
-// moveTask follows a task into a tree of its own; in all other commits what
-// places a task never changes.
-const moveTask = `UPDATE tasks SET tree_id = $1, parent_id = $2, story_id = $3, top = $4 WHERE id = $5`
+// placeTask follows a task to where lists find it, when that has changed: it
+// was superseded, renamed, or moved to a tree of its own.
+const placeTask = `UPDATE tasks SET tree_id = $1, parent_id = $2, story_id = $3, project_id = $4, top = $5, created_at = $6, shown = $7, name = $8
+WHERE id = $9 AND NOT (tree_id = $1 AND parent_id = $2 AND story_id = $3 AND project_id = $4 AND top = $5 AND created_at = $6 AND shown = $7 AND name = $8)`
 
-// taskArguments are those of upsertTask, for a commit to tree. queuedAt is when
-// the task's current execution was queued, where this commit does that.
-func taskArguments(t *work.Task, tree work.TreeID, queuedAt int64) ([]any, error) {
-	body := *t
-	body.Name, body.Description, body.TreeID = "", "", "" // in columns
-	text, err := encode(&body)
+// taskArguments are those of upsertTask and of placeTask, for a commit to tree.
+// queuedAt is when the task's current execution was queued, where this commit
+// does that.
+func taskArguments(t *work.Task, tree work.TreeID, queuedAt int64) (upsert, place []any, err error) {
+	rest := *t
+	rest.Name, rest.Description, rest.TreeID = "", "", "" // in columns
+	body, err := encode(&rest)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	book, err := encode(&t.Book)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tags, err := encode(t.Tags)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return []any{
-		string(t.ID), string(t.TreeID), string(t.ParentTaskID), string(t.StoryID), string(t.ProjectID), bit(top(t)), micros(t.CreatedAt),
-		bit(t.SupersededBy == "" && t.Judges == nil), string(t.State), string(t.BlockedOn), urgency(t.Priority),
-		string(t.Book.Current), queuedAt, t.Agent.Type, t.Name, tags, text, book, t.Description, string(tree),
-	}, nil
+	id, name, created := string(t.ID), t.Name, micros(t.CreatedAt)
+	belongs := []any{string(t.TreeID), string(t.ParentTaskID), string(t.StoryID), string(t.ProjectID)}
+	top, shown := bit(t.ParentTaskID == "" && t.Judges == nil), bit(t.SupersededBy == "" && t.Judges == nil)
+	upsert = slices.Concat([]any{id}, belongs, []any{
+		top, created, shown, string(t.State), string(t.BlockedOn), urgency(t.Priority), string(t.Book.Current), queuedAt,
+		t.Agent.Type, name, tags, body, book, t.Description, string(tree),
+	})
+	return upsert, slices.Concat(belongs, []any{top, created, shown, name, id}), nil
 }
-
-func top(t *work.Task) bool { return t.ParentTaskID == "" && t.Judges == nil }
 
 // urgency is a priority as a number: 0 is the most urgent.
 func urgency(p work.Priority) int64 {

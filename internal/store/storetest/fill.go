@@ -185,8 +185,7 @@ func again(t *testing.T, s *store.Store, w world) {
 	f := &filler{n: 5000}
 	task, execution, merge := filled[work.Task](f), filled[work.Execution](f), filled[work.Merge](f)
 	// What a row is and where it belongs does not change.
-	task.ID, task.TreeID, task.ParentTaskID, task.StoryID = w.task.ID, w.task.TreeID, w.task.ParentTaskID, w.task.StoryID
-	task.ProjectID, task.CreatedAt, task.DependsOn = w.task.ProjectID, w.task.CreatedAt, nil
+	task.ID, task.TreeID, task.DependsOn = w.task.ID, w.task.TreeID, nil
 	execution.ID, execution.TaskID, execution.TreeID = w.execution.ID, w.execution.TaskID, w.execution.TreeID
 	merge.ID, merge.TaskID, merge.TreeID = w.merge.ID, w.merge.TaskID, w.merge.TreeID
 	cs := w.changes

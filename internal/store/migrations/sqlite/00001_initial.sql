@@ -79,7 +79,7 @@ CREATE TABLE executions (
     CONSTRAINT executions_kind CHECK (kind IN ('agent', 'submit', 'gates', 'deploy', 'smoke'))
 );
 CREATE INDEX executions_task ON executions (task_id, kind, number);
-CREATE INDEX executions_queued_gates ON executions (created_at, id) WHERE state = 'queued' AND kind = 'gates';
+CREATE INDEX executions_queued ON executions (state, kind, created_at, id) WHERE state = 'queued';
 CREATE INDEX executions_running ON executions (node) WHERE state = 'running';
 CREATE INDEX executions_token ON executions (token_hash) WHERE token_hash <> '';
 CREATE INDEX executions_cost ON executions (state, cost_usd);
