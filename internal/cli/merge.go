@@ -54,7 +54,13 @@ func newMergeListCommand(s *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.show(list(all), func(p *page) { p.merges(all) })
+			return s.show(list(all), func(p *page) {
+				if len(all) == 0 {
+					p.line("no landings")
+					return
+				}
+				p.merges("", all)
+			})
 		}),
 	}
 }
@@ -227,11 +233,7 @@ func (p *page) merge(m *work.Merge) {
 	}
 }
 
-func (p *page) merges(all []*work.Merge) {
-	if len(all) == 0 {
-		p.line("no landings")
-		return
-	}
+func (p *page) merges(indent string, all []*work.Merge) {
 	var ids []string
 	for _, m := range all {
 		ids = append(ids, string(m.ID), string(m.TaskID))
@@ -241,5 +243,5 @@ func (p *page) merges(all []*work.Merge) {
 	for _, m := range all {
 		rows = append(rows, []string{short(string(m.ID)), string(m.Status), short(string(m.TaskID)), m.Target, p.ago(m.CreatedAt), orElse(m.Message, head(m.Commit, 12))})
 	}
-	p.table("", []string{"ID", "STATUS", "TASK", "ONTO", "STARTED", "RESULT"}, rows)
+	p.table(indent, []string{"ID", "STATUS", "TASK", "ONTO", "STARTED", "RESULT"}, rows)
 }

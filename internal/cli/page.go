@@ -270,3 +270,15 @@ func span(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd", int(d/day))
 }
+
+// exact is a duration as it can be given again: 30m, not 30m0s.
+func exact(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

@@ -291,10 +291,10 @@ func limitsText(l work.Limits) string {
 		parts = append(parts, strconv.Itoa(l.Slots)+" at once")
 	}
 	if l.Timeout > 0 {
-		parts = append(parts, span(time.Duration(l.Timeout))+" each")
+		parts = append(parts, exact(time.Duration(l.Timeout))+" each")
 	}
 	if l.Silence > 0 {
-		parts = append(parts, span(time.Duration(l.Silence))+" without output")
+		parts = append(parts, exact(time.Duration(l.Silence))+" without output")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -98,7 +98,7 @@ func (s *shell) showRole(r *work.RoleConfig) error {
 			p.field("budget", fmt.Sprintf("$%.2f", r.MaxBudgetUSD))
 		}
 		if r.Timeout > 0 {
-			p.field("timeout", time.Duration(r.Timeout).String())
+			p.field("timeout", exact(time.Duration(r.Timeout)))
 		}
 		p.field("created", p.ago(r.CreatedAt))
 		p.block("Prompt", r.Prompt)

@@ -100,7 +100,7 @@ func (p *page) dossier(d dossier) {
 	p.children(d.children)
 	if len(d.merges) > 0 {
 		p.heading("Landings")
-		p.merges(d.merges)
+		p.merges("  ", d.merges)
 	}
 }
 
@@ -184,7 +184,7 @@ func (p *page) facts(d dossier) {
 		p.field("gate", gate)
 	}
 	if t.Timeout > 0 {
-		p.field("timeout", time.Duration(t.Timeout).String())
+		p.field("timeout", exact(time.Duration(t.Timeout)))
 	}
 	p.field("created", p.ago(t.CreatedAt)+" by "+string(t.Origin))
 	p.field("changed", p.ago(t.UpdatedAt))
