@@ -100,9 +100,11 @@ func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
 	}
 	s.prepared = map[string]*sql.Stmt{}
 	for _, statement := range commitStatements() {
-		if s.prepared[statement], err = s.write.PrepareContext(ctx, statement); err != nil {
+		ready, err := s.write.PrepareContext(ctx, statement) //nolint:sqlclosecheck // Close closes them all
+		if err != nil {
 			return fmt.Errorf("prepare %q: %w", statement, err)
 		}
+		s.prepared[statement] = ready
 	}
 	return nil
 }
@@ -148,9 +150,7 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 func (s *Store) Close() error {
 	var errs []error
 	for _, statement := range s.prepared {
-		if statement != nil {
-			errs = append(errs, statement.Close())
-		}
+		errs = append(errs, statement.Close())
 	}
 	if s.read != nil && s.read != s.write {
 		errs = append(errs, s.read.Close())

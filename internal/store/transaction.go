@@ -59,8 +59,8 @@ func (t *transaction) exec(statement string, args ...any) (int64, error) {
 	}
 	var result sql.Result
 	var err error
-	if prepared := t.store.prepared[statement]; prepared != nil {
-		result, err = t.tx.StmtContext(t.ctx, prepared).ExecContext(t.ctx, args...)
+	if prepared := t.prepared(statement); prepared != nil { //nolint:sqlclosecheck // it ends with the transaction
+		result, err = prepared.ExecContext(t.ctx, args...)
 	} else {
 		result, err = t.tx.ExecContext(t.ctx, statement, args...)
 	}
@@ -75,10 +75,19 @@ func (t *transaction) query(statement string, args ...any) (*sql.Rows, error) {
 	if err := t.check(statement); err != nil {
 		return nil, err
 	}
-	if prepared := t.store.prepared[statement]; prepared != nil {
-		return t.tx.StmtContext(t.ctx, prepared).QueryContext(t.ctx, args...)
+	if prepared := t.prepared(statement); prepared != nil { //nolint:sqlclosecheck // it ends with the transaction
+		return prepared.QueryContext(t.ctx, args...)
 	}
 	return t.tx.QueryContext(t.ctx, statement, args...)
+}
+
+// prepared is a statement that is ready to run, nil for others. It ends with
+// the transaction.
+func (t *transaction) prepared(statement string) *sql.Stmt {
+	if ready := t.store.prepared[statement]; ready != nil {
+		return t.tx.StmtContext(t.ctx, ready)
+	}
+	return nil
 }
 
 // scanner is a row that is being read.

@@ -143,21 +143,9 @@ func everything(t *testing.T, s *store.Store) work.ChangeSet {
 func dump(t *testing.T, s *store.Store) string {
 	var b strings.Builder
 	for _, table := range Tables(t, s) {
-		rows := must[*sql.Rows](t)(s.DB().QueryContext(t.Context(), `SELECT * FROM `+table+` ORDER BY 1, 2`))
-		columns := must[[]string](t)(rows.Columns())
 		fmt.Fprintf(&b, "%s\n", table)
-		for rows.Next() {
-			values, targets := make([]any, len(columns)), make([]any, len(columns))
-			for i := range values {
-				targets[i] = &values[i]
-			}
-			if err := rows.Scan(targets...); err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(&b, "  %v\n", values)
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
+		for _, row := range rows(t, s, `SELECT * FROM `+table+` ORDER BY 1, 2`) {
+			fmt.Fprintf(&b, "  %v\n", row)
 		}
 	}
 	return b.String()
@@ -168,23 +156,41 @@ func dump(t *testing.T, s *store.Store) string {
 func Tables(t testing.TB, s *store.Store) []string {
 	query := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
 	if s.Pool() != nil {
-		query = `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() ORDER BY table_name`
+		query = `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() ORDER BY table_name COLLATE "C"`
 	}
-	rows := must[*sql.Rows](t)(s.DB().QueryContext(t.Context(), query))
 	var tables []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
-		if name != "goose_db_version" && name != "jobs" {
+	for _, row := range rows(t, s, query) {
+		if name := fmt.Sprint(row[0]); name != "goose_db_version" && name != "jobs" {
 			tables = append(tables, name)
 		}
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+	return tables
+}
+
+// rows reads all that a query gives.
+func rows(t testing.TB, s *store.Store, query string) [][]any {
+	t.Helper()
+	result, err := s.DB().QueryContext(t.Context(), query)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return tables
+	defer func() { _ = result.Close() }()
+	columns := must[[]string](t)(result.Columns())
+	var all [][]any
+	for result.Next() {
+		values, targets := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			targets[i] = &values[i]
+		}
+		if err := result.Scan(targets...); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, values)
+	}
+	if err := result.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func testForeignRows(t *testing.T, fresh func(testing.TB) store.Config) {

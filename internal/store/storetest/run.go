@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -160,12 +159,6 @@ func (r *recorder) take() []work.Effect {
 	taken := r.effects
 	r.effects = nil
 	return taken
-}
-
-func (r *recorder) rechecked(tree work.TreeID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Contains(r.effects, work.Effect{Kind: work.Recheck, Tree: tree})
 }
 
 // together runs f n times at once and waits for all.
