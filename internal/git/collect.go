@@ -290,11 +290,15 @@ func (c *collection) extras(ctx context.Context) error {
 	v := c.ws.vault
 	var kept, lost, names []string
 	found := traces(c.root)
+	within, err := v.recent(ctx, c.head, c.ws.Base)
+	if err != nil {
+		return err
+	}
 	for _, hash := range sortedKeys(found) {
 		switch kind, err := v.reader.kind(ctx, hash); {
 		case err != nil:
 			return err
-		case hash == c.head || kind != "" && hash == c.ws.Base:
+		case within[hash] || kind != "" && hash == c.ws.Base:
 			continue
 		}
 		if err := c.take(ctx, hash); err != nil {

@@ -229,6 +229,30 @@ func (w *workspace) count(ctx context.Context, o *Collected) (Stat, error) {
 	return stat, err
 }
 
+// recent returns the commits from head down to base, at most countLimit.
+func (v *Vault) recent(ctx context.Context, head, base string) (map[string]bool, error) {
+	seen := map[string]bool{head: true}
+	for queue := []string{head}; len(queue) > 0 && len(seen) < countLimit; queue = queue[1:] {
+		if queue[0] == base {
+			continue
+		}
+		c, err := v.commit(ctx, queue[0])
+		if err != nil {
+			if v.shallow() && queue[0] != head {
+				continue // history ends here
+			}
+			return nil, err
+		}
+		for _, p := range c.parents {
+			if !seen[p] {
+				seen[p] = true
+				queue = append(queue, p)
+			}
+		}
+	}
+	return seen, nil
+}
+
 // countCommits counts first parents down to base; side branches count through
 // their merge.
 func (v *Vault) countCommits(ctx context.Context, base, head string) (n int, err error) {
