@@ -75,7 +75,7 @@ type Check struct {
 // Run runs one command line (without the program's name) and gives the exit code.
 func Run(ctx context.Context, args []string, deps Deps) int {
 	s := &shell{Deps: deps}
-	root := newRootCommand(s)
+	root := newRootCommand(s) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

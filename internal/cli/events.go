@@ -112,7 +112,7 @@ func (s *shell) printEvent(e work.Event) error {
 		if err != nil {
 			return fmt.Errorf("print the event: %w", err)
 		}
-		_, err = s.Out.Write(append(data, '\n'))
+		_, err = s.Out.Write(append(escape(data), '\n'))
 		return err
 	}
 	p := s.page()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -113,13 +116,39 @@ func newProblem(e *work.Error) problem {
 
 // encode writes one value as JSON.
 func encode(w io.Writer, value any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(value); err != nil {
+	err := enc.Encode(value)
+	if err == nil {
+		_, err = w.Write(escape(b.Bytes()))
+	}
+	if err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil
+}
+
+// escape spells what a terminal might obey as JSON escapes: the value is the
+// same. JSON itself leaves some control characters as they are.
+func escape(text []byte) []byte {
+	var out []byte
+	for i, r := range string(text) {
+		switch {
+		case r != '\n' && r != unicode.ReplacementChar && inertRune(r) == unicode.ReplacementChar:
+			if out == nil {
+				out = append(make([]byte, 0, len(text)+64), text[:i]...)
+			}
+			out = fmt.Appendf(out, "\\u%04x", r)
+		case out != nil:
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	if out == nil {
+		return text
+	}
+	return out
 }
 
 // asksJSON finds -o json in a command line that could not be parsed.

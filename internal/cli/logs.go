@@ -199,7 +199,7 @@ type entry struct {
 
 func (l *transcript) entry(p *page, text []byte) error {
 	if l.shell.format == jsonFormat {
-		if _, err := fmt.Fprintf(l.shell.Out, "%s\n", text); err != nil {
+		if _, err := fmt.Fprintf(l.shell.Out, "%s\n", escape(text)); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
 		return nil

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -211,5 +213,22 @@ func TestFullDisk(t *testing.T) {
 		if r := run(t.Context(), shop(), func(d *Deps) { d.Out = broken{} }, strings.Fields(args)...); r.code != 1 || !strings.Contains(r.err, "disk full") {
 			t.Errorf("%s: %+v", args, r)
 		}
+	}
+}
+
+// TestEscape: JSON on a terminal is as harmless as text, and means the same.
+func TestEscape(t *testing.T) {
+	t.Parallel()
+	text := "a\x1b\u009b\x7f\u202e\n\tü\ufffd<&>"
+	var b bytes.Buffer
+	if err := encode(&b, text); err != nil {
+		t.Fatal(err)
+	}
+	if want := `"a\u001b\u009b\u007f\u202e\n\tü�<&>"` + "\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+	var back string
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil || back != text {
+		t.Errorf("read back %q, %v", back, err)
 	}
 }
