@@ -38,6 +38,7 @@ type fake struct {
 	stream     []step
 	accept     func(app.AcceptInput) *app.TaskView
 	refuse     func(app.TaskRequest) error
+	before     func() // every look at a task
 
 	project  app.ProjectInput
 	requests []app.TaskRequest
@@ -131,6 +132,9 @@ func (f *fake) Tasks(_ context.Context, q app.TaskQuery) (app.Page[*work.Task], 
 
 func (f *fake) Task(_ context.Context, ref string) (*app.TaskView, error) {
 	f.looks++
+	if f.before != nil {
+		f.before()
+	}
 	return f.view(ref)
 }
 

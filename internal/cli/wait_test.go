@@ -217,6 +217,22 @@ func TestWaitLostStream(t *testing.T) {
 			}
 		})
 	})
+	t.Run("goes unnoticed", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			api := &fake{tasks: []*app.TaskView{task("a", "RUNNING")}}
+			began := time.Now()
+			api.before = func() { // the stream does not say so: it tries on by itself
+				if time.Since(began) > 10*quiet {
+					api.err = gone
+				}
+			}
+			r := run(t.Context(), api, nil, "task", "wait", "a")
+			if took := time.Since(began); r.code != 7 || took < 11*quiet+patience || took > 11*quiet+patience+lastPause {
+				t.Errorf("gave up after %s: %+v", took, r)
+			}
+		})
+	})
 	t.Run("another error", func(t *testing.T) {
 		t.Parallel()
 		api := &fake{tasks: []*app.TaskView{task("a", "RUNNING")}, stream: []step{{err: work.Errorf(work.Unauthenticated, "revoked")}}}

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
+
+var errQuiet = errors.New("nothing has happened for a while")
 
 // watch looks at something until it is over, and in between sleeps until an
 // event concerns it. No wake-up is lost: since gives a sequence number from
@@ -21,8 +24,11 @@ type watch struct {
 	seq   int64 // the last event that was seen
 }
 
-// How long a server may be gone, and the pauses until it is asked again.
+// How long a server may be gone, and the pauses until it is asked again. After
+// quiet without any event the server is looked at: a stream may go on trying to
+// reach one that is gone for good.
 const (
+	quiet      = time.Minute
 	patience   = 30 * time.Second
 	firstPause = 100 * time.Millisecond
 	lastPause  = 2 * time.Second
@@ -41,6 +47,9 @@ func (w *watch) run(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case errors.Is(err, errQuiet):
+			gone, pause = 0, firstPause
+			continue
 		case w.seq != before: // it had been there
 			gone, pause = 0, firstPause
 		}
@@ -66,10 +75,18 @@ func (w *watch) once(ctx context.Context) error {
 	if over, err := w.look(ctx); err != nil || over {
 		return err
 	}
-	for e, err := range w.api.Events(ctx, w.seq) {
+	stream, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.AfterFunc(quiet, cancel)
+	defer timer.Stop()
+	for e, err := range w.api.Events(stream, w.seq) {
+		if stream.Err() != nil {
+			break
+		}
 		if err != nil {
 			return err
 		}
+		timer.Reset(quiet)
 		w.seq = e.Seq
 		if !w.concerns(e) {
 			continue
@@ -77,6 +94,9 @@ func (w *watch) once(ctx context.Context) error {
 		if over, err := w.look(ctx); err != nil || over {
 			return err
 		}
+	}
+	if stream.Err() != nil {
+		return errQuiet
 	}
 	return work.Errorf(work.Unavailable, "the event stream has ended")
 }
