@@ -1,0 +1,150 @@
+// The scripts of this folder show what the product does, and prove it: each
+// runs the real binary, with real git and real processes, on SQLite and on
+// PostgreSQL. They are read like documentation; a file's name says what it
+// shows, b01-unborn and the like are named after a case of the field.
+//
+// Each script has a folder of its own ($WORK, also $HOME), a server of its own
+// on a free port (its data in $WORK/data, its log in $WORK/server.log), and an
+// environment of nothing but what is set here. Besides testscript's own
+// commands there are:
+//
+//	serve [NAME=VALUE]… [FLAG]…
+//	                   start the server, wait until it serves
+//	stop               end it as an operator would; it must end well
+//	kill9              kill it (SIGKILL) and nothing else
+//	rounds N A B       N times: run shell script A, kill9, serve, run shell script B
+//	                   ($ROUND counts; the kill comes the moment A ends)
+//	claudomator …      run the command line
+//	exits N PROG …     run a program that must end with exit code N
+//	http METHOD PATH [HEADER:VALUE]… [BODY]
+//	                   ask the server: the answer's body is stdout, its status
+//	                   stderr; the token is added unless Authorization is given
+//	json PATH [REGEXP] the last stdout has this field, and all of it matches;
+//	                   a path is names and indexes, as in items.0.name or items.len
+//	let NAME PATH      keep the field of the last stdout in a variable
+//	until PROG …       run a program again and again until it succeeds
+//	repo DIR           make a repository with a file a on branch main
+//	leaves DIR BRANCH [STATUS]…
+//	                   the script leaves this checkout on another branch, or with
+//	                   these lines in git status
+//
+// After every script, also the one that has failed, all processes are ended;
+// after one that has not, check_test.go holds what is left to the invariants.
+package script_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets more scripts run at once than there are cores: they wait for
+// processes most of the time.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil { // the command line wins: it is parsed later
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// TestScripts runs every script on both databases.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	bin := build(t)
+	t.Run("sqlite", func(t *testing.T) { run(t, bin, "") })
+	t.Run("postgres", func(t *testing.T) {
+		address := os.Getenv("CLAUDOMATOR_TEST_POSTGRES")
+		if address == "" && os.Getenv("CLAUDOMATOR_CI") != "" {
+			t.Fatal("CLAUDOMATOR_TEST_POSTGRES is not set, and in CI nothing may be skipped")
+		}
+		if address == "" {
+			t.Skip("CLAUDOMATOR_TEST_POSTGRES is not set: see CONTRIBUTING.md")
+		}
+		run(t, bin, address)
+	})
+}
+
+func run(t *testing.T, bin, postgres string) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: ".", RequireUniqueNames: true,
+		Setup: func(env *testscript.Env) error { return setUp(env, bin, postgres) },
+		Cmds:  commands(),
+	})
+}
+
+// build compiles the binary, with the race detector where the tests have it.
+// The tests' cache does not see what the compiler reads; it sees what is looked
+// at here, so that a changed source runs the scripts again.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "claudomator")
+	args := []string{"build", "-o", bin}
+	environ := append(os.Environ(), "CGO_ENABLED=0")
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "-race" && s.Value == "true" {
+				args, environ = append(args, "-race"), os.Environ()
+			}
+		}
+	}
+	const program = "github.com/claudomator/claudomator/cmd/claudomator"
+	goCommand(t, environ, append(args, program)...)
+	sources := goCommand(t, environ, "list", "-deps", "-f",
+		`{{with .Module}}{{if .Main}}{{$.Dir}}{{range $.GoFiles}}
+{{$.Dir}}/{{.}}{{end}}{{range $.EmbedFiles}}
+{{$.Dir}}/{{.}}{{end}}
+{{.GoMod}}{{end}}{{end}}`, program)
+	for path := range strings.FieldsSeq(sources) {
+		if _, err := os.Stat(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bin
+}
+
+func goCommand(t *testing.T, environ []string, args ...string) string {
+	t.Helper()
+	var stderr strings.Builder
+	c := exec.CommandContext(t.Context(), "go", args...)
+	c.Env, c.Stderr = environ, &stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", args[0], err, stderr.String())
+	}
+	return string(out)
+}
+
+// setUp makes a script's world: an empty home, git with an identity, and where
+// asked a PostgreSQL database that is dropped at the end.
+func setUp(env *testscript.Env, bin, postgres string) error {
+	w := &world{t: env.T(), dir: env.WorkDir, bin: bin, checkouts: map[string]checkout{}}
+	env.Values[worldKey{}] = w
+	env.Defer(w.end)
+	set := func(name, value string) { env.Setenv(name, value) }
+	set("HOME", env.WorkDir)
+	set("PATH", filepath.Dir(bin)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	set("LC_ALL", "C.UTF-8")
+	set("GIT_CONFIG_NOSYSTEM", "1")
+	set("CLAUDOMATOR_DATA_DIR", w.path("data"))
+	if postgres != "" {
+		address, err := w.database(postgres)
+		if err != nil {
+			return err
+		}
+		set("CLAUDOMATOR_DATABASE", address)
+	}
+	w.env = func() []string { return env.Vars }
+	identity := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
+	if err := os.WriteFile(w.path(".gitconfig"), []byte(identity), 0o600); err != nil {
+		return fmt.Errorf("give git an identity: %w", err)
+	}
+	return nil
+}
