@@ -26,9 +26,9 @@ type Config struct {
 	// write to an SQLite database, before its first statement: the engine hears
 	// there what is committed. Postgres has LISTEN instead (see Pool).
 	ConnectionHook sqlite.ConnectionHookFn
-	// BeforeStatement, when set, is called before each statement of a commit
-	// and before the end of its transaction; its error fails the commit. Tests
-	// break commits with it.
+	// BeforeStatement, when set, is called before each statement of a write
+	// transaction, before its effects are handed on and before its end; its
+	// error fails the transaction. Tests break commits with it.
 	BeforeStatement func(statement string) error
 }
 

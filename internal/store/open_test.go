@@ -181,6 +181,25 @@ func TestEnqueueFails(t *testing.T) {
 	want(t, err, work.NotFound, "")
 }
 
+// TestEnqueuePanics: a bug of the engine does not keep the one connection.
+func TestEnqueuePanics(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenWith(t, storetest.SQLite(t), func(context.Context, *sql.Tx, []work.Effect) error { panic("a bug") })
+	cs := tree("a", 0, 0)
+	cs.Effects = []work.Effect{{Kind: work.Recheck, Tree: "a"}}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_, _ = s.Commit(t.Context(), cs)
+	}()
+	if _, err := s.Commit(t.Context(), tree("a", 0, 0)); err != nil {
+		t.Errorf("commit after a panic: %v", err)
+	}
+}
+
 // TestVirtualTime: the store runs in a bubble of testing/synctest, so that the
 // engine's hours can be tested with it.
 func TestVirtualTime(t *testing.T) {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -20,12 +19,12 @@ type transaction struct {
 // SQLite the caller's context ends only the wait for the connection: what has
 // begun takes less than a millisecond, and watching a context costs a
 // goroutine for each statement.
-func (s *Store) change(ctx context.Context, doing string, f func(*transaction) error) (err error) {
+func (s *Store) change(ctx context.Context, doing string, f func(*transaction) error) error {
 	conn, err := s.write.Conn(ctx)
 	if err != nil {
 		return mapped(doing, err)
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
+	defer func() { _ = conn.Close() }() // back to the pool; it fails only when it is there already
 	if s.pool == nil {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -33,13 +32,12 @@ func (s *Store) change(ctx context.Context, doing string, f func(*transaction) e
 	if err != nil {
 		return mapped(doing, err)
 	}
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
 	t := &transaction{ctx: ctx, tx: tx, store: s}
 	if err := f(t); err != nil {
-		_ = tx.Rollback() // what was written goes either way; err says why
 		return mapped(doing, err)
 	}
 	if err := t.check("COMMIT"); err != nil {
-		_ = tx.Rollback()
 		return mapped(doing, err)
 	}
 	return mapped(doing, tx.Commit())

@@ -103,6 +103,21 @@ func BenchmarkLoadTree(b *testing.B) {
 	})
 }
 
+// BenchmarkOpen opens a database that is there already, with 10,000 tasks.
+func BenchmarkOpen(b *testing.B) {
+	cfg := storetest.SQLite(b)
+	grow(b, open(b, cfg), 10, 1000, 0)
+	percentile(b, func(int) {
+		s, err := store.Open(b.Context(), cfg, func(context.Context, *sql.Tx, []work.Effect) error { return nil })
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
 // BenchmarkRefresh is what a decision on a cached tree reads.
 func BenchmarkRefresh(b *testing.B) {
 	everyDatabase(b, func(b *testing.B, s *store.Store) {

@@ -36,6 +36,7 @@ func Run(t *testing.T, fresh func(testing.TB) store.Config) {
 		{"a tree that is depended on is not removed", testNeeded},
 		{"reach follows edges", testReach},
 		{"a tree is loaded with what decisions read", testLoad},
+		{"a tree is loaded at one instant", testSnapshot},
 		{"refresh reads what others decide", testRefresh},
 		{"tasks are filtered", testFilters},
 		{"pages are complete while tasks are added", testPages},

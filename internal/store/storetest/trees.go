@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/claudomator/claudomator/internal/store"
@@ -91,4 +92,40 @@ func testRefresh(t *testing.T, fresh func(testing.TB) store.Config) {
 	if len(tree.Outer) != 0 {
 		t.Errorf("without dependencies other trees are left: %v", tree.Outer)
 	}
+}
+
+// testSnapshot loads a tree while it changes: all rows are of one version.
+func testSnapshot(t *testing.T, fresh func(testing.TB) store.Config) {
+	s := Open(t, fresh(t))
+	root := newTask("root", 0)
+	child := childOf(root, "child", 1)
+	run := newRun(child, work.AgentRun, 1)
+	write := func(version int64) {
+		root.Name, child.Name, run.Fence = strconv.FormatInt(version+1, 10), strconv.FormatInt(version+1, 10), version+1
+		cs := changes(version, root, child)
+		cs.Executions = []*work.Execution{run}
+		if _, err := s.Commit(t.Context(), cs); err != nil {
+			t.Errorf("commit version %d: %v", version+1, err)
+		}
+	}
+	write(0)
+	const versions = 150
+	together(3, func(i int) {
+		for n := int64(1); n < versions; n++ {
+			if i == 0 {
+				write(n)
+				continue
+			}
+			tree, err := s.LoadTree(t.Context(), "root")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			version := strconv.FormatInt(tree.Version, 10)
+			if tree.Task("root").Name != version || tree.Task("child").Name != version || tree.Execution(run.ID).Fence != tree.Version {
+				t.Errorf("version %s was loaded with tasks of versions %s and %s and an execution of %d",
+					version, tree.Task("root").Name, tree.Task("child").Name, tree.Execution(run.ID).Fence)
+			}
+		}
+	})
 }
