@@ -34,3 +34,5 @@
 // never exits the process. A connection that is lost while waiting is taken up
 // again for half a minute.
 package cli
+
+//go:generate go test -run "^Test(Help|Output|Logs)$" . -update
