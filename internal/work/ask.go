@@ -268,10 +268,21 @@ func mayPostpone(tree *Tree, t *Task) *Error {
 		return Errorf(Illegal, "task %s depends on its siblings", t.ID).WithReason("has_dependencies").WithHint("edit its dependencies first")
 	case t.Dropped:
 		return Errorf(Illegal, "task %s was dropped, which is final", t.ID).WithReason("dropped")
-	case tree.running(t.ID, AgentRun) != nil:
+	case tree.busyWith(t):
 		return stillRunning()
 	}
 	return neededBy(tree, t)
+}
+
+// busyWith is true while an execution of the task or of a judge of it has not
+// ended, if only because it is still being stopped.
+func (t *Tree) busyWith(task *Task) bool {
+	for _, x := range t.executions {
+		if x.State == ExecutionRunning && (x.TaskID == task.ID || slices.ContainsFunc(t.JudgesOf(task.ID), func(j *Task) bool { return j.ID == x.TaskID })) {
+			return true
+		}
+	}
+	return false
 }
 
 func stillRunning() *Error {
@@ -310,13 +321,14 @@ func mayRemove(tree *Tree, t *Task) *Error {
 	case t.Position() != tree.Root() && len(tree.children[t.ID]) > 0:
 		return Errorf(Illegal, "task %s has children", t.ID).WithReason("has_children").WithHint("remove them first")
 	}
-	for _, x := range tree.executions {
-		if x.Live() && (x.TaskID == t.ID || t.Position() == tree.Root()) {
-			return stillRunning()
-		}
+	if tree.busyWith(t) {
+		return stillRunning()
 	}
 	if t.Position() == tree.Root() {
-		for _, other := range tree.Tasks() {
+		for _, other := range tree.order {
+			if tree.busyWith(other) {
+				return stillRunning()
+			}
 			if !other.State.Ended() && other.State != Pending && other.SupersededBy == "" {
 				return Errorf(Illegal, "task %s of its tree is %s", other.ID, other.State).WithReason("wrong_state").WithHint("cancel it first")
 			}

@@ -302,7 +302,7 @@ func (c RemoveTask) apply(s *Step) error {
 	if err != nil {
 		return err
 	}
-	gone := []*Task{t}
+	gone := append([]*Task{t}, s.Tree.JudgesOf(t.ID)...)
 	if t.Position() == s.Tree.Root() {
 		gone = s.Tree.Tasks()
 	}

@@ -80,7 +80,10 @@ func (c Begin) apply(s *Step) error {
 		return Errorf(Conflict, "execution %s of task %s has not ended yet", other.ID, t.ID).WithReason("still_running")
 	}
 	if x.Kind.Own() {
-		if !t.Waiting(Queued, OnSlot) || t.Book.Current != x.ID || !s.dependenciesMet(t) {
+		// What it depends on in other trees may have moved since it was released; a
+		// refusal here could be the last that is heard of it, and what it is built on
+		// is settled before it is accepted anyway.
+		if !t.Waiting(Queued, OnSlot) || t.Book.Current != x.ID {
 			return Errorf(Conflict, "task %s does not wait for a slot (%s, %s)", t.ID, t.State, t.BlockedOn).WithReason("stale")
 		}
 		if err := s.move(t, OnBegin); err != nil {
