@@ -1,0 +1,169 @@
+package mcp
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+//go:embed tools/*.md
+var descriptions embed.FS
+
+// tool is one tool: what agents are told of it, and what it does.
+type tool struct {
+	name        app.Tool
+	description string
+	schema      *jsonschema.Schema
+	call        func(ctx context.Context, caller app.RunCaller, arguments []byte) (any, error)
+}
+
+// define makes a tool that takes In. It panics where a description is missing or
+// In has no schema: no input of a caller can cause that.
+func define[In any](name app.Tool, do func(context.Context, app.RunCaller, In) (any, error)) *tool {
+	text, err := descriptions.ReadFile("tools/" + string(name) + ".md")
+	if err != nil {
+		panic(fmt.Sprintf("mcp: describe %s: %v", name, err))
+	}
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic(fmt.Sprintf("mcp: schema of %s: %v", name, err))
+	}
+	simplify(schema)
+	t := &tool{name: name, description: strings.TrimSpace(string(text)), schema: schema}
+	t.call = func(ctx context.Context, caller app.RunCaller, arguments []byte) (any, error) {
+		var in In
+		if err := t.decode(arguments, &in); err != nil {
+			return nil, err
+		}
+		return do(ctx, caller, in)
+	}
+	return t
+}
+
+// The arguments of each tool. Their descriptions are read by models.
+type (
+	spawnArguments struct {
+		Name               string   `json:"name" jsonschema:"short title, unique among your subtasks"`
+		Instructions       string   `json:"instructions" jsonschema:"the prompt of the subtask's agent"`
+		DependsOn          []string `json:"depends_on,omitempty" jsonschema:"names or ids of your own subtasks that must be done before"`
+		AcceptanceCriteria []string `json:"acceptance_criteria,omitempty" jsonschema:"what must be true of the result, each checkable by a reviewer who sees nothing else"`
+		Role               string   `json:"role,omitempty" jsonschema:"builder, or left out for your own role"`
+	}
+	suggestArguments struct {
+		Title       string `json:"title" jsonschema:"short title, unique among your suggestions"`
+		Description string `json:"description" jsonschema:"the prompt of the agent that will do it"`
+	}
+	askArguments struct {
+		Question string   `json:"question" jsonschema:"the question, with what a person must know to answer it"`
+		Options  []string `json:"options,omitempty" jsonschema:"answers to choose from"`
+	}
+	blockerArguments struct {
+		Text string `json:"text" jsonschema:"the obstacle"`
+	}
+	summaryArguments struct {
+		Text string `json:"text" jsonschema:"the summary, as Markdown"`
+	}
+	verdictArguments struct {
+		Approved  bool        `json:"approved" jsonschema:"whether the work is accepted"`
+		Reasoning string      `json:"reasoning" jsonschema:"why, in a few sentences"`
+		Criteria  []criterion `json:"criteria,omitempty" jsonschema:"one entry for each acceptance criterion"`
+		Findings  []finding   `json:"findings,omitempty" jsonschema:"one entry for each objection"`
+		Evidence  []evidence  `json:"evidence,omitempty" jsonschema:"commands that you ran"`
+	}
+	criterion struct {
+		Criterion string `json:"criterion" jsonschema:"the text of the criterion, copied exactly"`
+		Met       bool   `json:"met" jsonschema:"whether the work meets it"`
+		How       string `json:"how" jsonschema:"how you verified it"`
+	}
+	finding struct {
+		Kind     string `json:"kind" jsonschema:"one or two words for the kind of problem, such as missing-test"`
+		Severity string `json:"severity,omitempty" jsonschema:"high, medium or low"`
+		File     string `json:"file,omitempty" jsonschema:"path in the repository"`
+		Line     int    `json:"line,omitempty" jsonschema:"line in the file, from 1"`
+		Text     string `json:"text" jsonschema:"what is wrong and what would be right"`
+	}
+	evidence struct {
+		Command  string `json:"command" jsonschema:"the command"`
+		ExitCode int    `json:"exit_code" jsonschema:"its exit code"`
+		Output   string `json:"output,omitempty" jsonschema:"the lines of its output that matter"`
+	}
+	contextArguments struct{}
+)
+
+// What tools return, besides the context.
+type (
+	spawned struct {
+		TaskID work.TaskID `json:"task_id"`
+	}
+	parked struct {
+		Parked bool `json:"parked"`
+	}
+	recorded struct {
+		OK bool `json:"ok"`
+	}
+)
+
+// tools are all tools, on top of what runs can do.
+func tools(run app.RunTools) []*tool {
+	return []*tool{
+		define(app.ToolSpawn, func(ctx context.Context, c app.RunCaller, in spawnArguments) (any, error) {
+			id, err := run.Spawn(ctx, c, app.SpawnInput{
+				Name: in.Name, Instructions: in.Instructions, DependsOn: in.DependsOn,
+				AcceptanceCriteria: in.AcceptanceCriteria, Role: work.Role(in.Role),
+			})
+			return spawned{id}, err
+		}),
+		define(app.ToolSuggest, func(ctx context.Context, c app.RunCaller, in suggestArguments) (any, error) {
+			id, err := run.Suggest(ctx, c, in.Title, in.Description)
+			return spawned{id}, err
+		}),
+		define(app.ToolAsk, func(ctx context.Context, c app.RunCaller, in askArguments) (any, error) {
+			return parked{true}, run.Ask(ctx, c, work.Question{Text: in.Question, Options: in.Options})
+		}),
+		define(app.ToolBlocker, func(ctx context.Context, c app.RunCaller, in blockerArguments) (any, error) {
+			return recorded{true}, run.Report(ctx, c, app.RunReport{Blocker: in.Text})
+		}),
+		define(app.ToolSummary, func(ctx context.Context, c app.RunCaller, in summaryArguments) (any, error) {
+			return recorded{true}, run.Report(ctx, c, app.RunReport{Summary: in.Text})
+		}),
+		define(app.ToolVerdict, func(ctx context.Context, c app.RunCaller, in verdictArguments) (any, error) {
+			return recorded{true}, run.Report(ctx, c, app.RunReport{Verdict: in.verdict()})
+		}),
+		define(app.ToolContext, func(ctx context.Context, c app.RunCaller, _ contextArguments) (any, error) {
+			known, err := run.Context(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			return withLists(*known), nil
+		}),
+	}
+}
+
+// withLists makes empty lists of those that are nil: scripts iterate over them.
+func withLists(c app.RunContext) app.RunContext {
+	c.Criteria = append([]string{}, c.Criteria...)
+	c.Lessons = append([]string{}, c.Lessons...)
+	c.Interactions = append([]work.Interaction{}, c.Interactions...)
+	c.Siblings = append([]*work.Task{}, c.Siblings...)
+	return c
+}
+
+func (in verdictArguments) verdict() *work.Verdict {
+	v := &work.Verdict{Approved: in.Approved, Reasoning: in.Reasoning}
+	for _, c := range in.Criteria {
+		v.Criteria = append(v.Criteria, work.Criterion(c))
+	}
+	for _, f := range in.Findings {
+		v.Findings = append(v.Findings, work.Finding{Kind: f.Kind, Severity: f.Severity, File: f.File, Line: f.Line, Text: f.Text})
+	}
+	for _, e := range in.Evidence {
+		v.Evidence = append(v.Evidence, work.Evidence(e))
+	}
+	return v
+}
