@@ -67,6 +67,10 @@ func TestOpenAPIIsComplete(t *testing.T) {
 				t.Errorf("%s: summary %q, id %q (unique?)", at, op.Summary, op.OperationID)
 			}
 			ids[op.OperationID] = true
+			named := slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "path" })
+			if named != strings.Contains(path, "{") {
+				t.Errorf("%s does not describe what its path names", at)
+			}
 			for _, status := range []string{"401", "403", "422", "500"} {
 				if op.Responses[status] == nil {
 					t.Errorf("%s does not describe %s", at, status)

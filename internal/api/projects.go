@@ -19,15 +19,15 @@ func (s *server) projects(h huma.API) {
 			return api.AddProject(ctx, in.Body)
 		})
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/projects/{id}", id: "Project", summary: "Show a project"},
-		func(ctx context.Context, in *ref) (*work.Project, error) { return api.Project(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) (*work.Project, error) { return api.Project(ctx, in.ID) })
 	add(s, h, endpoint{method: http.MethodPatch, path: "/api/projects/{id}", id: "SetProject", summary: "Change a project; what is left out stays"},
 		func(ctx context.Context, in *struct {
-			ref
+			Ref
 			Body app.ProjectInput
 		},
 		) (*work.Project, error) {
 			return api.SetProject(ctx, in.ID, in.Body)
 		})
 	addQuiet(s, h, endpoint{method: http.MethodDelete, path: "/api/projects/{id}", id: "RemoveProject", summary: "Remove a project whose work is over"},
-		func(ctx context.Context, in *ref) error { return api.RemoveProject(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) error { return api.RemoveProject(ctx, in.ID) })
 }

@@ -184,7 +184,7 @@ func list[T any](items []T, err error) ([]T, error) {
 	return items, err
 }
 
-// ref names one thing in the path.
-type ref struct {
+// Ref names one thing in the path.
+type Ref struct {
 	ID string `path:"id" doc:"Id, unambiguous prefix of one, or name"`
 }

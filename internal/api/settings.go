@@ -14,7 +14,7 @@ func (s *server) merges(h huma.API) {
 	api := s.o.API
 	add(s, h, endpoint{method: http.MethodPost, path: "/api/tasks/{id}/merge", id: "StartMerge", summary: "Begin to land a COMPLETED task", status: http.StatusAccepted},
 		func(ctx context.Context, in *struct {
-			ref
+			Ref
 			Body *struct {
 				Into string `json:"into,omitempty" doc:"The branch; the project's when left out"`
 			} `nameHint:"MergeRequest"`
@@ -23,7 +23,7 @@ func (s *server) merges(h huma.API) {
 			return api.StartMerge(ctx, in.ID, value(in.Body).Into)
 		})
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/merges", id: "TaskMerges", summary: "List the landings of a task, newest first"},
-		func(ctx context.Context, in *ref) ([]*work.Merge, error) { return list(api.Merges(ctx, in.ID)) })
+		func(ctx context.Context, in *Ref) ([]*work.Merge, error) { return list(api.Merges(ctx, in.ID)) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/merges", id: "Merges", summary: "List the landings, newest first"},
 		func(ctx context.Context, in *struct {
 			Task string `query:"task" doc:"Only of this task"`
@@ -32,15 +32,15 @@ func (s *server) merges(h huma.API) {
 			return list(api.Merges(ctx, in.Task))
 		})
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/merges/{id}", id: "Merge", summary: "Show a landing"},
-		func(ctx context.Context, in *ref) (*work.Merge, error) { return api.Merge(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) (*work.Merge, error) { return api.Merge(ctx, in.ID) })
 	add(s, h, endpoint{method: http.MethodPost, path: "/api/merges/{id}/continue", id: "ContinueMerge", summary: "Go on with a landing whose conflict is resolved"},
-		func(ctx context.Context, in *ref) (*work.Merge, error) { return api.ContinueMerge(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) (*work.Merge, error) { return api.ContinueMerge(ctx, in.ID) })
 	add(s, h, endpoint{method: http.MethodPost, path: "/api/merges/{id}/abort", id: "AbortMerge", summary: "End a conflicted landing with nothing changed"},
-		func(ctx context.Context, in *ref) (*work.Merge, error) { return api.AbortMerge(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) (*work.Merge, error) { return api.AbortMerge(ctx, in.ID) })
 }
 
-// name names a role in the path.
-type name struct {
+// RoleName names a role in the path.
+type RoleName struct {
 	Name string `path:"name" doc:"The role's name"`
 }
 
@@ -49,10 +49,12 @@ func (s *server) settings(h huma.API) {
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/roles", id: "Roles", summary: "List the active role configurations"},
 		func(ctx context.Context, _ *struct{}) ([]work.RoleConfig, error) { return list(api.Roles(ctx)) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/roles/{name}", id: "Role", summary: "List the versions of a role, oldest first"},
-		func(ctx context.Context, in *name) ([]work.RoleConfig, error) { return list(api.Role(ctx, in.Name)) })
+		func(ctx context.Context, in *RoleName) ([]work.RoleConfig, error) {
+			return list(api.Role(ctx, in.Name))
+		})
 	add(s, h, endpoint{method: http.MethodPut, path: "/api/roles/{name}", id: "SetRole", summary: "Make a new version of a role; what is left out stays"},
 		func(ctx context.Context, in *struct {
-			name
+			RoleName
 			Body app.RoleInput
 		},
 		) (*work.RoleConfig, error) {
@@ -71,7 +73,7 @@ func (s *server) settings(h huma.API) {
 			return api.CreateToken(ctx, in.Body.Name, in.Body.Scope)
 		})
 	addQuiet(s, h, endpoint{method: http.MethodDelete, path: "/api/tokens/{id}", id: "RevokeToken", summary: "End a credential"},
-		func(ctx context.Context, in *ref) error { return api.RevokeToken(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) error { return api.RevokeToken(ctx, in.ID) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/attention", id: "Attention", summary: "List all that needs a person"},
 		func(ctx context.Context, _ *struct{}) ([]work.Item, error) { return list(api.Attention(ctx)) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/agents", id: "Agents", summary: "List the agent programs of the server's machine"},

@@ -21,7 +21,7 @@ import (
 func (s *server) executions(h huma.API) {
 	api := s.o.API
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/executions/{id}", id: "Execution", summary: "Show an execution"},
-		func(ctx context.Context, in *ref) (*work.Execution, error) { return api.Execution(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) (*work.Execution, error) { return api.Execution(ctx, in.ID) })
 	s.pour(h, endpoint{method: http.MethodGet, path: "/api/executions/{id}/log", id: "Transcript", summary: "Read what an execution printed, from a byte offset on"},
 		"application/x-ndjson", func(ctx context.Context, in *pourInput, w io.Writer) error {
 			log, err := api.Transcript(ctx, in.ID, in.Offset)
@@ -39,7 +39,7 @@ func (s *server) executions(h huma.API) {
 }
 
 type pourInput struct {
-	ref
+	Ref
 	Offset int64 `query:"offset" doc:"Of a transcript: where to begin, in bytes"`
 }
 

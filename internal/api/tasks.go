@@ -40,49 +40,49 @@ func (s *server) tasks(h huma.API) {
 			return api.CreateTask(ctx, in.Body)
 		})
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}", id: "Task", summary: "Show a task and what can be asked of it"},
-		func(ctx context.Context, in *ref) (*app.TaskView, error) { return api.Task(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) (*app.TaskView, error) { return api.Task(ctx, in.ID) })
 	add(s, h, endpoint{method: http.MethodPatch, path: "/api/tasks/{id}", id: "PatchTask", summary: "Change a task that does not run; what is left out stays"},
 		func(ctx context.Context, in *struct {
-			ref
+			Ref
 			Body app.TaskPatch
 		},
 		) (*app.TaskView, error) {
 			return api.PatchTask(ctx, in.ID, in.Body)
 		})
 	addQuiet(s, h, endpoint{method: http.MethodDelete, path: "/api/tasks/{id}", id: "RemoveTask", summary: "Remove a task; a root takes its tree along"},
-		func(ctx context.Context, in *ref) error { return api.RemoveTask(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) error { return api.RemoveTask(ctx, in.ID) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/subtasks", id: "Subtasks", summary: "List what stands at the places below a task"},
-		func(ctx context.Context, in *ref) ([]*work.Task, error) { return list(api.Subtasks(ctx, in.ID)) })
+		func(ctx context.Context, in *Ref) ([]*work.Task, error) { return list(api.Subtasks(ctx, in.ID)) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/tree", id: "TaskTree", summary: "Show the tree a task belongs to, from its root on"},
-		func(ctx context.Context, in *ref) (*app.TreeNode, error) { return api.TaskTree(ctx, in.ID) })
+		func(ctx context.Context, in *Ref) (*app.TreeNode, error) { return api.TaskTree(ctx, in.ID) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/events", id: "TaskEvents", summary: "List what happened to a task, oldest first"},
-		func(ctx context.Context, in *ref) ([]work.Event, error) { return list(api.TaskEvents(ctx, in.ID)) })
+		func(ctx context.Context, in *Ref) ([]work.Event, error) { return list(api.TaskEvents(ctx, in.ID)) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/executions", id: "Executions", summary: "List a task's executions, oldest first"},
-		func(ctx context.Context, in *ref) ([]*work.Execution, error) {
+		func(ctx context.Context, in *Ref) ([]*work.Execution, error) {
 			return list(api.Executions(ctx, in.ID))
 		})
 }
 
 // words is what a person says to a task.
 type words struct {
-	ref
+	Ref
 	Body struct {
 		Text string `json:"text" doc:"What to say"`
 	} `nameHint:"Words"`
 }
 
 type rejection struct {
-	ref
+	Ref
 	Body app.RejectInput
 }
 
 type acceptance struct {
-	ref
+	Ref
 	Body *app.AcceptInput
 }
 
 type retrial struct {
-	ref
+	Ref
 	Body *struct {
 		Fresh bool `json:"fresh,omitempty" doc:"Start again from the base; what is there is kept as a snapshot"`
 	} `nameHint:"RetryRequest"`
@@ -94,7 +94,7 @@ func (s *server) taskActions(h huma.API) {
 		return endpoint{method: http.MethodPost, path: "/api/tasks/{id}/" + verb, id: id, summary: summary}
 	}
 	plain := func(e endpoint, call func(context.Context, string) (*app.TaskView, error)) {
-		add(s, h, e, func(ctx context.Context, in *ref) (*app.TaskView, error) { return call(ctx, in.ID) })
+		add(s, h, e, func(ctx context.Context, in *Ref) (*app.TaskView, error) { return call(ctx, in.ID) })
 	}
 	plain(action("start", "StartTask", "Submit a task"), api.StartTask)
 	plain(action("cancel", "CancelTask", "End a task and all below it"), api.CancelTask)

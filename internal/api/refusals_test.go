@@ -1,0 +1,297 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// What is wrong with a request is said by status, code, the field's name and a
+// hint; and a refused request leaves nothing behind.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.project("house")
+	task := w.task(app.TaskRequest{Name: "first"})
+	read, err := w.service.CreateToken(w.owner(), "reader", app.ScopeRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(token string) func(*http.Request) { return header("Authorization", "Bearer "+token) }
+	long := func(n int) string { return strings.Repeat("x", n) }
+	tests := []struct {
+		name, method, path, body string
+		edit                     func(*http.Request)
+		status                   int
+		code                     work.Code
+		says                     string // in detail
+		hint                     string // in hint
+	}{
+		{name: "unknown key", method: "POST", path: "/api/tasks", body: `{"name":"a","instrctions":"b"}`, status: 422, code: work.Invalid, says: "instrctions: unexpected", hint: "/docs"},
+		{name: "unknown key inside", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"typ":"command"}}`, status: 422, code: work.Invalid, says: "agent.typ"},
+		{name: "unknown query", method: "GET", path: "/api/tasks?stat=READY", status: 422, code: work.Invalid, says: "stat: unknown query"},
+		{name: "wrong type", method: "POST", path: "/api/tasks", body: `{"name":7}`, status: 422, code: work.Invalid, says: "name: expected string"},
+		{name: "wrong type inside", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"max_turns":"many"}}`, status: 422, code: work.Invalid, says: "agent.max_turns"},
+		{name: "wrong number", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"max_turns":1.5}}`, status: 422, code: work.Invalid, says: "max_turns"},
+		{name: "too large a number", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"max_turns":1e30}}`, status: 422, code: work.Invalid},
+		{name: "criteria of another type", method: "POST", path: "/api/tasks", body: `{"name":"a","acceptance_criteria":7}`, status: 422, code: work.Invalid, says: "acceptance_criteria"},
+		{name: "duration", method: "POST", path: "/api/tasks", body: `{"name":"a","timeout":"soon"}`, status: 422, code: work.Invalid, says: "soon"},
+		{name: "duration as number", method: "POST", path: "/api/tasks", body: `{"name":"a","timeout":30}`, status: 422, code: work.Invalid, says: "timeout"},
+		{name: "query of another type", method: "GET", path: "/api/tasks?limit=ten", status: 422, code: work.Invalid, says: "limit"},
+		{name: "page too large", method: "GET", path: "/api/tasks?limit=501", status: 422, code: work.Invalid, says: "501"},
+		{name: "unknown state", method: "GET", path: "/api/tasks?state=DONE", status: 422, code: work.Invalid, says: "READY"},
+		{name: "nothing required", method: "POST", path: "/api/tasks", body: `{}`, status: 422, code: work.Invalid, says: "name"},
+		{name: "null", method: "POST", path: "/api/tasks", body: `null`, status: 422, code: work.Invalid},
+		{name: "a list", method: "POST", path: "/api/tasks", body: `[{"name":"a"}]`, status: 422, code: work.Invalid, says: "object"},
+		{name: "no body", method: "POST", path: "/api/tasks", status: 400, code: work.Invalid, says: "required"},
+		{name: "bad JSON", method: "POST", path: "/api/tasks", body: `{"name":`, status: 400, code: work.Invalid, says: "JSON", hint: "JSON"},
+		{name: "two documents", method: "POST", path: "/api/tasks", body: `{"name":"a"}{"name":"b"}`, status: 400, code: work.Invalid},
+		{name: "long name", method: "POST", path: "/api/tasks", body: `{"name":"` + long(1001) + `"}`, status: 422, code: work.Invalid, says: "1001 bytes"},
+		{name: "long instructions", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"instructions":"` + long(8<<20+1) + `"}}`, status: 422, code: work.Invalid, hint: "file of the repository"},
+		{name: "huge body", method: "POST", path: "/api/tasks", body: `{"name":"` + long(maxBody) + `"}`, status: 413, code: work.Invalid, says: "16 MiB", hint: "file of the repository"},
+		{name: "huge body with a key", method: "POST", path: "/api/projects", body: `{"name":"` + long(maxBody) + `"}`, edit: header("Idempotency-Key", "k"), status: 413, code: work.Invalid, says: "16 MiB"},
+		{name: "long key", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Idempotency-Key", long(256)), status: 422, code: work.Invalid, says: "256 bytes"},
+		{name: "long key elsewhere", method: "POST", path: "/api/projects", body: `{"name":"a"}`, edit: header("Idempotency-Key", long(256)), status: 422, code: work.Invalid, says: "256 bytes"},
+		{name: "a form", method: "POST", path: "/api/tasks", body: `name=a`, edit: header("Content-Type", "application/x-www-form-urlencoded"), status: 415, code: work.Invalid, hint: "application/json"},
+		{name: "plain text", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Content-Type", "text/plain"), status: 415, code: work.Invalid, hint: "application/json"},
+		{name: "wrong method", method: "PUT", path: "/api/tasks", body: `{}`, status: 405, code: work.Invalid, hint: "POST"},
+		{name: "no route", method: "GET", path: "/api/nothing", status: 404, code: work.NotFound, hint: "/docs"},
+		{name: "no task", method: "GET", path: "/api/tasks/nosuchtask", status: 404, code: work.NotFound},
+		{name: "no project", method: "POST", path: "/api/tasks", body: `{"name":"a","project":"cellar"}`, status: 404, code: work.NotFound},
+		{name: "no dependency", method: "POST", path: "/api/tasks", body: `{"name":"a","depends_on":["nosuchtask"]}`, status: 404, code: work.NotFound},
+		{name: "no agent", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"type":"hal"}}`, status: 422, code: work.Invalid, says: "hal", hint: "command"},
+		{name: "no policy", method: "POST", path: "/api/tasks", body: `{"name":"a","review":"strict"}`, status: 422, code: work.Invalid, says: "strict"},
+		{name: "no repository", method: "POST", path: "/api/projects", body: `{"name":"b","repository":"relative"}`, status: 422, code: work.Invalid, says: "relative"},
+		{name: "a name that is taken", method: "POST", path: "/api/projects", body: `{"name":"house"}`, status: 409, code: work.Conflict},
+		{name: "bad role", method: "PUT", path: "/api/roles/checker", body: `{"command":["x"],"agent":"claude"}`, status: 422, code: work.Invalid},
+		{name: "bad scope", method: "POST", path: "/api/tokens", body: `{"name":"x","scope":"root"}`, status: 422, code: work.Invalid, says: "root", hint: "admin or read"},
+		{name: "wrong state", method: "POST", path: "/api/tasks/" + string(task.ID) + "/accept", status: 409, code: work.Illegal, says: "PENDING", hint: "start"},
+		{name: "cycle", method: "PATCH", path: "/api/tasks/" + string(task.ID), body: `{"depends_on":["` + string(task.ID) + `"]}`, status: 422, code: work.Invalid, says: "circle"},
+		{name: "bad event id", method: "GET", path: "/api/events", edit: header("Last-Event-ID", "x"), status: 422, code: work.Invalid, says: "Last-Event-ID"},
+		{name: "events of no task", method: "GET", path: "/api/events?task=nosuchtask", status: 404, code: work.NotFound},
+		{name: "negative offset", method: "GET", path: "/api/executions/nosuch/log?offset=-1", status: 404, code: work.NotFound},
+
+		{name: "foreign host", method: "GET", path: "/api/tasks", edit: func(r *http.Request) { r.Host = "evil.example" }, status: 421, code: work.Forbidden, says: "evil.example", hint: "allowed hosts"},
+		{name: "loopback name with another port", method: "GET", path: "/api/tasks", edit: func(r *http.Request) { r.Host = "localhost:1" }, status: 421, code: work.Forbidden},
+		{name: "loopback name without port", method: "GET", path: "/api/tasks", edit: func(r *http.Request) { r.Host = "localhost" }, status: 421, code: work.Forbidden},
+		{name: "foreign origin", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Origin", "https://evil.example"), status: 403, code: work.Forbidden, says: "another site"},
+		{name: "other site", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Sec-Fetch-Site", "cross-site"), status: 403, code: work.Forbidden},
+		{name: "no token", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Authorization", ""), status: 401, code: work.Unauthenticated, hint: "Bearer"},
+		{name: "bad token", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: as("wrong"), status: 401, code: work.Unauthenticated, hint: "Bearer"},
+		{name: "another scheme", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Authorization", "Basic "+w.token), status: 401, code: work.Unauthenticated},
+		{name: "token in the URL", method: "GET", path: "/api/tasks?token=" + w.token, edit: header("Authorization", ""), status: 401, code: work.Unauthenticated},
+		{name: "reader creates", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: as(read.Secret), status: 403, code: work.Forbidden, hint: "scope admin"},
+		{name: "reader lists tokens", method: "GET", path: "/api/tokens", edit: as(read.Secret), status: 403, code: work.Forbidden},
+	}
+	before := w.picture()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var edits []func(*http.Request)
+			if tt.edit != nil {
+				edits = append(edits, tt.edit)
+			}
+			got := w.ask(tt.method, tt.path, tt.body, edits...)
+			if got.status != tt.status || got.Code != tt.code || got.Status != tt.status {
+				t.Errorf("status %d, code %q, in the body %d; want %d, %q: %s", got.status, got.Code, got.Status, tt.status, tt.code, got.body)
+			}
+			if !strings.Contains(got.Detail, tt.says) || !strings.Contains(got.Hint, tt.hint) {
+				t.Errorf("detail %q, hint %q; want %q, %q in them", got.Detail, got.Hint, tt.says, tt.hint)
+			}
+			if len(got.body) > 2000 {
+				t.Errorf("the answer repeats what was sent: %d bytes", len(got.body))
+			}
+		})
+	}
+	if diff := cmp.Diff(before, w.picture()); diff != "" {
+		t.Errorf("something was half-written:\n%s", diff)
+	}
+	if strings.Contains(w.log.String(), "internal error") {
+		t.Errorf("a refusal was logged as a bug:\n%s", w.log)
+	}
+}
+
+// picture is all that a request could have changed.
+func (w *world) picture() string {
+	w.t.Helper()
+	seq, err := w.store.LastSeq(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var all []any
+	all = append(all, seq)
+	for _, path := range []string{"/api/projects", "/api/tasks?all=true", "/api/roles", "/api/tokens", "/api/merges"} {
+		all = append(all, string(w.ask("GET", path, "").body))
+	}
+	return fmt.Sprint(all...)
+}
+
+// What an action may not be asked now, it may be asked instead.
+func TestIllegalNamesWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.project("house")
+	task := w.task(app.TaskRequest{Name: "a"})
+	got := w.ask("POST", "/api/tasks/"+string(task.ID)+"/accept", "")
+	if !slices.Contains(got.Allowed, work.DoStart) || got.Reason != "wrong_state" || got.Title != "Conflict" || got.Type != "about:blank" {
+		t.Errorf("%s", got.body)
+	}
+	if diff := cmp.Diff(task.Actions, got.Allowed); diff != "" {
+		t.Errorf("the task's actions (-) and what is allowed (+):\n%s", diff)
+	}
+}
+
+// Each code has one status, and each status of a refusal is one of theirs.
+func TestEveryCodeHasItsStatus(t *testing.T) {
+	t.Parallel()
+	want := map[work.Code]int{
+		work.Invalid: 422, work.NotFound: 404, work.Conflict: 409, work.Illegal: 409, work.Unauthenticated: 401,
+		work.Forbidden: 403, work.Exhausted: 429, work.Unavailable: 503, work.Timeout: 504, work.Internal: 500,
+	}
+	for _, code := range work.Codes() {
+		w := newWorldWith(t, func(context.Context) error {
+			return work.Errorf(code, "it is so").WithReason("r").WithHint("h").With("k", "v")
+		})
+		got := w.ask("GET", "/api/projects", "")
+		if got.status != want[code] || got.Code != code {
+			t.Errorf("%s: %d %s", code, got.status, got.body)
+		}
+		if told := got.Detail == "it is so" && got.Reason == "r" && got.Hint == "h" && got.Details["k"] == "v"; told != (code != work.Internal) {
+			t.Errorf("%s: %s", code, got.body)
+		}
+	}
+}
+
+// newWorldWith makes a server whose projects cannot be listed.
+func newWorldWith(t *testing.T, fail func(context.Context) error) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.handler.o.API = failing{w.service, fail}
+	w.handler = newServer(w.handler.o)
+	w.http.Config.Handler = w.handler
+	return w
+}
+
+// failing is the service with one broken method.
+type failing struct {
+	app.API
+	fail func(context.Context) error
+}
+
+func (f failing) Projects(ctx context.Context) ([]*work.Project, error) { return nil, f.fail(ctx) }
+
+// A bug is answered with an id that is in the log once, and with nothing else.
+func TestBugsAreInTheLog(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, func(context.Context) error { return errors.New("disk /secret/path is on fire") })
+	got := w.ask("GET", "/api/projects", "")
+	id, _ := got.Details["id"].(string)
+	if got.status != 500 || id == "" || strings.Contains(string(got.body), "secret") {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	if n := strings.Count(w.log.String(), id); n != 1 || !strings.Contains(w.log.String(), "on fire") {
+		t.Errorf("the id is in the log %d times:\n%s", n, w.log)
+	}
+}
+
+// A panic ends its request, is in the log, and the server goes on.
+func TestPanicsEndTheirRequestOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, func(context.Context) error { panic("out of cheese") })
+	got := w.ask("GET", "/api/projects", "")
+	if got.status != 500 || got.Code != work.Internal || !strings.Contains(w.log.String(), "out of cheese") {
+		t.Errorf("%d %s\n%s", got.status, got.body, w.log)
+	}
+	if got := w.ask("GET", "/api/tasks", ""); got.status != 200 {
+		t.Errorf("after the panic: %d %s", got.status, got.body)
+	}
+}
+
+// An answer that breaks in the middle does not look whole.
+func TestTornAnswersAreCutOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.project("torn")
+	task := w.task(app.TaskRequest{Name: "a", Start: true})
+	w.run(task.ID, changed())
+	var out strings.Builder
+	err := w.client().TaskDiff(t.Context(), string(task.ID), &out)
+	if work.CodeOf(err) != work.Unavailable || out.Len() == 0 {
+		t.Errorf("%v after %d bytes", err, out.Len())
+	}
+	if !strings.Contains(w.log.String(), "read the vault: torn") {
+		t.Errorf("the log does not say why:\n%s", w.log)
+	}
+}
+
+// Criteria may be a list or one text; so says the document, so it is taken.
+func TestCriteriaAsListOrText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.project("house")
+	for in, want := range map[string][]string{`"one"`: {"one"}, `["one","two"]`: {"one", "two"}} {
+		got := w.ask("POST", "/api/tasks", `{"name":"a","acceptance_criteria":`+in+`}`)
+		var view app.TaskView
+		if err := json.Unmarshal(got.body, &view); err != nil || got.status != 201 {
+			t.Fatalf("%s: %d %s", in, got.status, got.body)
+		}
+		if diff := cmp.Diff(want, view.AcceptanceCriteria); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// What the server keeps to itself is in no answer.
+func TestNothingInternalLeaks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.project("house")
+	task := w.task(app.TaskRequest{Name: "a", Start: true})
+	w.begin(task.ID)
+	id := string(task.ID)
+	for _, path := range []string{"/api/tasks", "/api/tasks/" + id, "/api/tasks/" + id + "/tree", "/api/tasks/" + id + "/executions", "/api/tokens", "/api/projects"} {
+		got := w.ask("GET", path, "")
+		for _, word := range []string{"ook", "ence", "ash", "ersion", "ease"} {
+			for _, key := range keys(t, got.body) {
+				if strings.HasSuffix(key, word) {
+					t.Errorf("GET %s shows %q", path, key)
+				}
+			}
+		}
+	}
+}
+
+// keys are all keys in a JSON document.
+func keys(t *testing.T, data []byte) []string {
+	t.Helper()
+	var all []string
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, inner := range v {
+				all = append(all, k)
+				walk(inner)
+			}
+		case []any:
+			for _, inner := range v {
+				walk(inner)
+			}
+		}
+	}
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	walk(v)
+	return all
+}
