@@ -73,7 +73,7 @@ type Engine struct {
 func New(o Options) *Engine {
 	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}}
 	e.vaults = o.Vaults
-	e.slots = slots{most: o.Slots, perAgent: o.PerAgent, byAgent: map[string]int{}, byProject: map[work.ProjectID]int{}}
+	e.slots = newSlots(o.Slots, o.PerAgent)
 	e.timer = newAlarm()
 	o.Queue.deliver = e.deliver
 	return e

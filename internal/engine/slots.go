@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -20,13 +19,22 @@ type slots struct {
 	taken     int
 	byAgent   map[string]int
 	byProject map[work.ProjectID]int
-	refused   bool // something waits for a slot
+	limits    map[work.ProjectID]int // as last seen
+	refused   bool                   // something waits for a slot
+}
+
+func newSlots(most int, perAgent map[string]int) slots {
+	return slots{
+		most: most, perAgent: perAgent,
+		byAgent: map[string]int{}, byProject: map[work.ProjectID]int{}, limits: map[work.ProjectID]int{},
+	}
 }
 
 // take gives a slot, or remembers that someone was refused.
 func (s *slots) take(project work.Project, agent string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.limits[project.ID] = project.Limits.Slots
 	if !s.free(project.ID, project.Limits.Slots, agent) {
 		s.refused = true
 		return false
@@ -52,13 +60,35 @@ func (s *slots) give(project work.ProjectID, agent string) bool {
 	return s.refused
 }
 
-// room is how many slots are free; the refusals so far are answered by whoever
-// asked.
-func (s *slots) room() int {
+// answer says that the refusals so far are being answered: what waits is looked
+// up after this.
+func (s *slots) answer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = false
-	return s.most - s.taken
+}
+
+// pick chooses, in the order of the list, what there are slots for now. It must
+// not be more: jobs run side by side, and of two that want the last slot either
+// may be first. Those left over are remembered as refused.
+func (s *slots) pick(list []work.Waiting) []work.Waiting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	then := slots{
+		most: s.most, perAgent: s.perAgent, taken: s.taken,
+		byAgent: maps.Clone(s.byAgent), byProject: maps.Clone(s.byProject),
+	}
+	var chosen []work.Waiting
+	for _, w := range list {
+		if then.free(w.Project, s.limits[w.Project], w.Agent) {
+			chosen = append(chosen, w)
+			then.taken++
+			then.byAgent[w.Agent]++
+			then.byProject[w.Project]++
+		}
+	}
+	s.refused = s.refused || len(chosen) < len(list)
+	return chosen
 }
 
 func (s *slots) wait() {
@@ -78,28 +108,18 @@ const waitingPage = 500
 // pump starts what waits, as far as there is room: the most urgent first, age
 // counted in. It is called when a slot was freed and something was refused.
 func (e *Engine) pump(ctx context.Context) error {
-	room := e.slots.room()
-	if room <= 0 {
-		e.slots.wait()
-		return nil
-	}
+	e.slots.answer()
 	list, err := e.o.Schedule.Waiting(ctx, waitingPage)
 	if err != nil {
 		e.slots.wait()
 		return err
 	}
 	age := ages()
-	due := func(w app.Waiting) time.Time { return w.Since.Add(age[w.Priority]) }
-	slices.SortStableFunc(list, func(a, b app.Waiting) int { return due(a).Compare(due(b)) })
-	// More than there is room for: some are held back by limits of their own,
-	// and those that find no slot go back to waiting.
-	if len(list) > 2*room {
-		list = list[:2*room]
-		e.slots.wait()
-	}
-	effects := make([]work.Effect, len(list))
-	for i, w := range list {
-		effects[i] = work.Effect{Kind: work.StartExecution, Tree: w.Tree, Task: w.Task, Execution: w.Execution, Priority: w.Priority}
+	due := func(w work.Waiting) time.Time { return w.Since.Add(age[w.Priority]) }
+	slices.SortStableFunc(list, func(a, b work.Waiting) int { return due(a).Compare(due(b)) })
+	var effects []work.Effect
+	for _, w := range e.slots.pick(list) {
+		effects = append(effects, work.Effect{Kind: work.StartExecution, Tree: w.Tree, Task: w.Task, Execution: w.Execution, Priority: w.Priority})
 	}
 	return e.o.Queue.nudge(ctx, effects...)
 }
