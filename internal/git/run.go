@@ -191,7 +191,10 @@ func (g *Git) start(ctx context.Context, c command, stdin io.Reader, stdout io.W
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
 	stderr := &capped{limit: 16 << 10}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	if !c.lasting { // copying it would keep a goroutine at a read for as long as it lives
+		cmd.Stderr = stderr
+	}
 	if g.opts.Trace != nil {
 		g.opts.Trace(args)
 	}
