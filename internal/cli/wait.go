@@ -206,6 +206,9 @@ func (w *waiter) dependenciesRest(ctx context.Context, v *app.TaskView) (bool, e
 		if d.State == work.Completed || (d.State == work.Ready && v.ParentTaskID == "") {
 			continue // it is enough
 		}
+		if d.State.EndedBadly() {
+			return false, nil // and takes this one along, in a moment
+		}
 		rests, err := w.rests(ctx, d)
 		if err != nil || !rests {
 			return false, err

@@ -53,6 +53,7 @@ func TestRests(t *testing.T) {
 		{name: "behind a running one", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "RUNNING")}, code: 7},
 		{name: "behind one that asks", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "BLOCKED/question")}, code: 0},
 		{name: "behind one that was never started", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "PENDING")}, code: 0},
+		{name: "behind one that has just failed", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "FAILED")}, code: 7},
 		{name: "behind one that is ready", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "READY/person")}, code: 7},
 		{name: "sibling behind one that is ready", task: task("a", "QUEUED/dependencies", dependent, child), others: []*app.TaskView{task("d", "READY/person")}, code: 0},
 		{name: "running", task: task("a", "RUNNING"), code: 7},
