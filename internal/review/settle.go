@@ -41,6 +41,10 @@ func judge(s *work.Step, rules Rules, t *work.Task) error {
 	if b, moved := s.Tree.Moved(t); moved {
 		return s.Absorb(t, b)
 	}
+	if reason, lost := s.Tree.Lost(t); lost {
+		s.WaitForPerson(t, work.HoldBuiltOn, reason)
+		return nil
+	}
 	p := For(s.Tree, t)
 	if p.Name == "none" {
 		return release(s, p, t)
@@ -224,12 +228,9 @@ func approve(s *work.Step, p Policy, t *work.Task) error {
 
 // release accepts, unless something still holds the task for a person.
 func release(s *work.Step, p Policy, t *work.Task) error {
-	lost, ended := s.Tree.Lost(t)
 	switch b := s.Tree.Unbuilt(t); {
 	case !p.Auto:
 		s.WaitForPerson(t, work.HoldHuman, "approved; waits for a person's decision")
-	case ended:
-		s.WaitForPerson(t, work.HoldBuiltOn, lost)
 	case b != "":
 		s.WaitForPerson(t, work.HoldBuiltOn, fmt.Sprintf("approved, but built on task %s, which is not settled yet", b))
 	case s.Tree.Project.AutoLand && lands(t):
