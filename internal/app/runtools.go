@@ -44,6 +44,11 @@ const (
 	ToolContext Tool = "get_context"
 )
 
+// Tools lists every tool.
+func Tools() []Tool {
+	return []Tool{ToolSpawn, ToolSuggest, ToolAsk, ToolBlocker, ToolSummary, ToolVerdict, ToolContext}
+}
+
 // SpawnInput is a subtask as an agent describes it.
 type SpawnInput struct {
 	Name               string

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ type Deps struct {
 	Serve func(ctx context.Context, o ServeOptions) error
 	// Doctor looks at what the server needs on this machine.
 	Doctor func(ctx context.Context, o DoctorOptions) ([]Check, error)
+	// Tool calls a tool of a running agent's own run.
+	Tool func(ctx context.Context, url, token, name string, arguments json.RawMessage) (json.RawMessage, error)
 	// Demo shows the product at work on a sample repository.
 	Demo func(ctx context.Context, o DemoOptions) error
 }
@@ -128,7 +131,7 @@ limit is exhausted, 7 unavailable or timed out, 8 the awaited task ended badly,
 func newRootCommand(s *shell) *cobra.Command {
 	root := newGroup("claudomator", "Turn goals into shipped code with coding agents",
 		newServeCommand(s), newProjectCommand(s), newTaskCommand(s), newMergeCommand(s), newAttentionCommand(s),
-		newEventsCommand(s), newRoleCommand(s), newTokenCommand(s), newDoctorCommand(s), newDemoCommand(s),
+		newEventsCommand(s), newRoleCommand(s), newTokenCommand(s), newToolCommand(s), newDoctorCommand(s), newDemoCommand(s),
 		newVersionCommand(s), newCompletionCommand(s))
 	root.Long = rootHelp
 	root.Example = "  claudomator demo\n  claudomator serve\n  claudomator project add shop --repo ~/src/shop --policy checked\n" +
