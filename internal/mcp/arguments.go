@@ -16,8 +16,11 @@ import (
 
 // simplify says "array" where the schema of a Go slice says "null or array":
 // providers of models differ in what they take, and null is allowed anyway for
-// whatever may be left out.
+// whatever may be left out. For the same reason no properties are said to be none.
 func simplify(s *jsonschema.Schema) {
+	if s.Type == "object" && s.Properties == nil {
+		s.Properties = map[string]*jsonschema.Schema{}
+	}
 	if slices.Contains(s.Types, "null") {
 		s.Type, s.Types = s.Types[len(s.Types)-1], nil
 	}

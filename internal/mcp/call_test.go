@@ -25,6 +25,7 @@ func TestCallOfOtherServers(t *testing.T) {
 		"no error object": {200, `{"result":{"isError":true,"structuredContent":[1]}}`, work.Internal, "read the tool's error"},
 		"a broken server": {200, `{"error":{"code":-32603,"message":"broken"}}`, work.Internal, "broken"},
 		"not found":       {404, strings.Repeat("not found ", 1000), work.Invalid, "404"},
+		"too large":       {413, "request body exceeds 16777216 bytes", work.Invalid, "exceeds"},
 		"a proxy":         {502, "bad gateway", work.Unavailable, "502"},
 		"a crash":         {500, "", work.Internal, "500"},
 		"a redirection":   {307, "", work.Invalid, "307"},
