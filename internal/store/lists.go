@@ -174,10 +174,15 @@ func (s *Store) Executions(ctx context.Context, task work.TaskID) ([]*work.Execu
 	return list, mapped("list executions", err)
 }
 
-// Merges lists a task's landings, oldest first.
+// maxMerges is how many landings a list shows.
+const maxMerges = 500
+
+// Merges lists landings, newest first: of one task, or the newest of all.
 func (s *Store) Merges(ctx context.Context, task work.TaskID) ([]*work.Merge, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT `+mergeColumns+` FROM merges m JOIN tasks t ON t.id = m.task_id
-		WHERE m.task_id = $1 ORDER BY m.created_at, m.id`, string(task))
+	c := conditions{}
+	c.equal("m.task_id", string(task))
+	rows, err := s.read.QueryContext(ctx, fmt.Sprintf(`SELECT %s FROM merges m JOIN tasks t ON t.id = m.task_id%s
+		ORDER BY m.created_at DESC, m.id LIMIT %d`, mergeColumns, c.where(), maxMerges), c.args...)
 	list, err := collect(rows, err, scanMerge)
 	return list, mapped("list merges", err)
 }

@@ -57,6 +57,26 @@ func testRefs(t *testing.T, fresh func(testing.TB) store.Config) {
 	wantError(t, err, work.NotFound, "")
 }
 
+func testMerges(t *testing.T, fresh func(testing.TB) store.Config) {
+	s := Open(t, fresh(t))
+	for i, id := range []string{"a", "b"} {
+		cs := changes(0, newTask(id, i))
+		for n := range 3 {
+			cs.Merges = append(cs.Merges, &work.Merge{
+				ID: work.MergeID(fmt.Sprintf("%s%d", id, n)), TaskID: work.TaskID(id), Status: work.MergeRefused, CreatedAt: at(10*n + i),
+			})
+		}
+		commit(t, s, cs)
+	}
+	for task, want := range map[work.TaskID][]work.MergeID{"a": {"a2", "a1", "a0"}, "": {"b2", "a2", "b1", "a1", "b0", "a0"}, "c": nil} {
+		var got []work.MergeID
+		for _, m := range must[[]*work.Merge](t)(s.Merges(t.Context(), task)) {
+			got = append(got, m.ID)
+		}
+		same(t, "landings of "+string(task), want, got)
+	}
+}
+
 // testForeignText: what agents and programs print reaches the rows; what
 // people type reaches the queries.
 func testForeignText(t *testing.T, fresh func(testing.TB) store.Config) {

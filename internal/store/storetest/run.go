@@ -42,6 +42,7 @@ func Run(t *testing.T, fresh func(testing.TB) store.Config) {
 		{"pages are complete while tasks are added", testPages},
 		{"bad cursors and limits are refused", testBadPages},
 		{"refs are ids, names and prefixes", testRefs},
+		{"landings are listed newest first", testMerges},
 		{"foreign text does no harm", testForeignText},
 		{"what waits for a slot is listed in order", testWaiting},
 		{"leases are held, renewed and never moved back", testLeases},
