@@ -25,7 +25,7 @@ type Problem struct {
 	Code    work.Code      `json:"code" doc:"The class of the error"`
 	Reason  string         `json:"reason,omitempty" doc:"A stable word for one kind of refusal, such as superseded or integrating"`
 	Hint    string         `json:"hint,omitempty" doc:"What can be done about it"`
-	Allowed []work.Action  `json:"allowed,omitempty" doc:"What can be asked of the task instead"`
+	Allowed []work.Action  `json:"allowed,omitzero" doc:"What can be asked of the task instead"`
 	Details map[string]any `json:"details,omitempty" doc:"Machine-readable facts, such as the path of a cycle"`
 }
 
@@ -110,7 +110,7 @@ func (s *server) problem(ctx context.Context, doing string, err error) *Problem 
 	p := &Problem{Status: status(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
 	for key, value := range e.Details {
 		if allowed, ok := value.([]work.Action); ok && key == "allowed" {
-			p.Allowed = allowed
+			p.Allowed = append([]work.Action{}, allowed...) // nothing is allowed: say so
 			continue
 		}
 		if p.Details == nil {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ func newWorld(t testing.TB) *world {
 	w.service = app.New(app.Options{
 		Trees: db, Lookup: db, Lists: db, Settings: db, Tokens: db,
 		Diffs: parts{}, Transcripts: parts{}, Agents: parts{}, Repositories: parts{},
-		IDs: app.RandomIDs{}, Now: clock.Now, Log: log,
+		IDs: &counted{}, Now: clock.Now, Log: log,
 		Defaults: app.Defaults{Agent: "command", Timeout: time.Hour, Silence: time.Minute},
 	})
 	if err := w.service.EnsureToken(t.Context(), "owner", w.token); err != nil {
@@ -220,6 +221,14 @@ func (c *ticking) Now() time.Time {
 	c.at = c.at.Add(time.Second)
 	return c.at
 }
+
+// counted makes ids that sort as they were made.
+type counted struct {
+	app.RandomIDs
+	n atomic.Int64
+}
+
+func (c *counted) New() string { return fmt.Sprintf("x%015d", c.n.Add(1)) }
 
 type lockedBuffer struct {
 	mu sync.Mutex
