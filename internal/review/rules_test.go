@@ -9,8 +9,8 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// The tests here and in rules_more_test.go are named after the sentences of
-// section 3 of the specification.
+// The tests here, in rules_ends_test.go and in rules_person_test.go are named after
+// the sentences of section 3 of the specification.
 
 func TestRule1_ChildrenWaitForTheParentsRun(t *testing.T) {
 	s := newStage(t)

@@ -25,27 +25,44 @@ const (
 	DoRemove   Action = "remove"
 )
 
-// guards says for each action whether the task's state allows it; nil is yes.
-// One table serves the commands, the offers and the hints.
-func guards() []struct {
+// guard says whether a task's state allows an action; nil is yes.
+type guard struct {
 	Action Action
+	States []State // those in which it can be allowed at all
 	May    func(*Tree, *Task) *Error
-} {
-	return []struct {
-		Action Action
-		May    func(*Tree, *Task) *Error
-	}{
-		{DoStart, mayStart}, {DoAccept, mayAccept}, {DoReject, mayReject}, {DoAnswer, mayAnswer}, {DoMessage, mayMessage},
-		{DoRetry, mayRetry}, {DoCancel, mayCancel}, {DoSubmit, maySubmit}, {DoDrop, mayDrop}, {DoPostpone, mayPostpone},
-		{DoMerge, mayMerge}, {DoRemove, mayRemove},
+}
+
+// guards has one row for each action: it serves the commands, the offers and the
+// hints.
+func guards() []guard {
+	bad := []State{Failed, TimedOut, BudgetExceeded, Cancelled}
+	more := []State{Ready, Blocked, Failed, TimedOut, BudgetExceeded, Cancelled}
+	return []guard{
+		{DoStart, []State{Pending}, mayStart},
+		{DoAccept, []State{Ready, Completed}, mayAccept},
+		{DoReject, []State{Ready, Completed}, mayReject},
+		{DoAnswer, []State{Blocked}, mayAnswer},
+		{DoMessage, more, mayMessage},
+		{DoRetry, more, mayRetry},
+		{DoCancel, []State{Pending, Queued, Running, Blocked, Ready}, mayCancel},
+		{DoSubmit, more, maySubmit},
+		{DoDrop, append([]State{Blocked}, bad...), mayDrop},
+		{DoPostpone, append([]State{Pending, Queued}, bad...), mayPostpone},
+		{DoMerge, []State{Completed}, mayMerge},
+		{DoRemove, append([]State{Pending, Completed}, bad...), mayRemove},
 	}
 }
 
 // Actions lists what a person can ask of the task now.
-func (t *Tree) Actions(task *Task) []Action {
+func (t *Tree) Actions(task *Task) []Action { return t.offers(task, guards()) }
+
+func (t *Tree) offers(task *Task, guards []guard) []Action {
+	if t.busy(task) != nil {
+		return nil
+	}
 	var out []Action
-	for _, g := range guards() {
-		if t.busy(task) == nil && g.May(t, task) == nil {
+	for _, g := range guards {
+		if slices.Contains(g.States, task.State) && g.May(t, task) == nil {
 			out = append(out, g.Action)
 		}
 	}
@@ -158,7 +175,7 @@ func (t *Tree) storyRoot(task *Task) bool {
 func mayReject(tree *Tree, t *Task) *Error {
 	root := t.State == Completed && tree.storyRoot(t)
 	if root {
-		if _, ok := storyMachine.Next(tree.Story.Status, ActReject); !ok {
+		if _, ok := tree.machines.story.Next(tree.Story.Status, ActReject); !ok {
 			return Errorf(Illegal, "story %s is %s: its root is not rejected", t.StoryID, tree.Story.Status).WithReason("story_status")
 		}
 	}

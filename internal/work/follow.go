@@ -23,7 +23,7 @@ func (s *Step) Follow(t *Task) error {
 		if ok, err := s.underEndedParent(t); ok || err != nil {
 			return err
 		}
-		if t.BlockedOn == OnChildren && len(s.Tree.Unsettled(t.ID)) == 0 {
+		if t.BlockedOn == OnChildren && !s.Tree.waits(t.ID) {
 			return s.becomeReady(t)
 		}
 	case Ready:
@@ -255,7 +255,7 @@ func (s *Step) stopReview(t *Task, reason string) error {
 func (s *Step) afterRun(t *Task) error {
 	t.Book.Ran = true
 	t.Question, t.Reason = nil, ""
-	if len(s.Tree.Unsettled(t.ID)) == 0 {
+	if !s.Tree.waits(t.ID) {
 		return s.becomeReady(t)
 	}
 	if err := s.move(t, OnBlock); err != nil {

@@ -37,13 +37,14 @@ type Item struct {
 // decided.
 func Inbox(t *Tree) []Item {
 	var out []Item
+	guards := guards()
 	for _, task := range t.order {
-		if task.SupersededBy != "" {
+		if task.SupersededBy != "" || task.State == Completed {
 			continue
 		}
 		if item, ok := t.item(task); ok {
 			item.TaskID, item.StoryID, item.Name = task.ID, task.StoryID, task.Name
-			item.Actions = t.Actions(task)
+			item.Actions = t.offers(task, guards)
 			out = append(out, item)
 		}
 	}
@@ -71,7 +72,7 @@ func (t *Tree) item(task *Task) (Item, bool) {
 	if item, ok := t.stateItem(task); ok {
 		return item, true
 	}
-	if task.State != Completed && len(task.BuiltOn) > 0 {
+	if len(task.BuiltOn) > 0 {
 		if reason, lost := t.Lost(task); lost {
 			return Item{Kind: ItemBuiltOn, Text: reason}, true
 		}
@@ -115,8 +116,7 @@ func (t *Tree) blockedItem(task *Task) (Item, bool) {
 	case OnConflict:
 		return Item{Kind: ItemConflict, Text: task.Reason}, true
 	case OnChildren:
-		for _, pos := range t.Unsettled(task.ID) {
-			c := t.Current(pos)
+		for c := range t.unsettled(task.ID) {
 			if c.State.EndedBadly() {
 				return Item{Kind: ItemChild, Text: fmt.Sprintf("its child %s (%s) ended: %s; retry or drop it, or cancel this task", c.ID, c.Name, cmpOr(c.Reason, string(c.State)))}, true
 			}

@@ -20,30 +20,32 @@ type Table[S, T ~string] struct {
 	Name   string
 	States []S
 	Rows   []Row[S, T]
-	next   map[S]map[T]S
-}
-
-func newTable[S, T ~string](name string, states []S, rows []Row[S, T]) Table[S, T] {
-	next := make(map[S]map[T]S, len(states))
-	for _, s := range states {
-		next[s] = map[T]S{}
-	}
-	for _, r := range rows {
-		if next[r.From] == nil || next[r.To] == nil {
-			panic(fmt.Sprintf("%s: row %v names an unknown state", name, r))
-		}
-		if _, twice := next[r.From][r.Trigger]; twice {
-			panic(fmt.Sprintf("%s: two rows for %s on %s", name, r.Trigger, r.From))
-		}
-		next[r.From][r.Trigger] = r.To
-	}
-	return Table[S, T]{Name: name, States: states, Rows: rows, next: next}
 }
 
 // Next is the state after trigger, or false when no row allows it.
 func (t Table[S, T]) Next(from S, trigger T) (S, bool) {
-	to, ok := t.next[from][trigger]
-	return to, ok
+	for _, r := range t.Rows {
+		if r.From == from && r.Trigger == trigger {
+			return r.To, true
+		}
+	}
+	return "", false
+}
+
+// Doubts lists rows that name an unknown state, or contradict another row.
+func (t Table[S, T]) Doubts() []string {
+	var out []string
+	for i, r := range t.Rows {
+		if !slices.Contains(t.States, r.From) || !slices.Contains(t.States, r.To) {
+			out = append(out, fmt.Sprintf("%s: row %v names an unknown state", t.Name, r))
+		}
+		for _, other := range t.Rows[:i] {
+			if other.From == r.From && other.Trigger == r.Trigger {
+				out = append(out, fmt.Sprintf("%s: two rows for %s on %s", t.Name, r.Trigger, r.From))
+			}
+		}
+	}
+	return out
 }
 
 // Triggers lists every trigger of the table once, in order of its rows.

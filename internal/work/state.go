@@ -67,7 +67,7 @@ func TaskMachine() Table[State, Trigger] {
 	add(OnExceed, BudgetExceeded, Running)
 	add(OnCancel, Cancelled, Pending, Queued, Running, Blocked, Ready)
 	add(OnShelve, Pending, Queued, Failed, TimedOut, BudgetExceeded, Cancelled)
-	return newTable("task", States(), rows)
+	return Table[State, Trigger]{"task", States(), rows}
 }
 
 // BlockedOn says what a task waits for.
@@ -121,12 +121,12 @@ const (
 
 // ExecutionMachine is the execution's table.
 func ExecutionMachine() Table[ExecutionState, ExecutionTrigger] {
-	return newTable("execution", ExecutionStates(), []Row[ExecutionState, ExecutionTrigger]{
+	return Table[ExecutionState, ExecutionTrigger]{"execution", ExecutionStates(), []Row[ExecutionState, ExecutionTrigger]{
 		{ExecutionQueued, ExecutionBegin, ExecutionRunning},
 		{ExecutionQueued, ExecutionEnd, ExecutionEnded}, // cancelled before it began
 		{ExecutionRunning, ExecutionEnd, ExecutionEnded},
 		{ExecutionRunning, ExecutionLose, ExecutionLost},
-	})
+	}}
 }
 
 // Outcome is how an execution ended.
@@ -192,7 +192,7 @@ const (
 // StoryMachine is the table of a story's human steps; the rest of its status
 // follows from its tree.
 func StoryMachine() Table[StoryStatus, Act] {
-	return newTable("story", StoryStatuses(), []Row[StoryStatus, Act]{
+	return Table[StoryStatus, Act]{"story", StoryStatuses(), []Row[StoryStatus, Act]{
 		{Draft, ActApprove, InProgress},
 		{InProgress, ActAccept, Shippable},
 		{Validating, ActAccept, Shippable},
@@ -216,5 +216,5 @@ func StoryMachine() Table[StoryStatus, Act] {
 		{ReviewReady, ActCancel, StoryCancelled},
 		{Shippable, ActCancel, StoryCancelled},
 		{Shipping, ActCancel, StoryCancelled},
-	})
+	}}
 }

@@ -8,13 +8,6 @@ import (
 	"time"
 )
 
-// The tables are built once and never change.
-var (
-	taskMachine      = TaskMachine()
-	executionMachine = ExecutionMachine()
-	storyMachine     = StoryMachine()
-)
-
 // Step is one decision in the making: a tree, the instant, and what has been
 // changed so far. Commands and the review interpreter change the tree through
 // its verbs alone.
@@ -73,8 +66,8 @@ func (s *Step) stateChanged(t *Task) {
 		s.Touch(d)
 	}
 	for _, c := range s.Tree.children[t.ID] {
-		if s.Tree.tasks[c].State != Completed {
-			s.Touch(c)
+		if c.State != Completed {
+			s.Touch(c.ID)
 		}
 	}
 }
@@ -114,7 +107,7 @@ func (s *Step) Touched() (*Task, bool) {
 // move takes a row of the task table; a missing row is a bug or an illegal
 // command, and refused either way.
 func (s *Step) move(t *Task, trigger Trigger) error {
-	to, ok := taskMachine.Next(t.State, trigger)
+	to, ok := s.Tree.machines.task.Next(t.State, trigger)
 	if !ok {
 		return Errorf(Illegal, "task %s is %s: %s is not possible", t.ID, t.State, trigger)
 	}
@@ -126,7 +119,7 @@ func (s *Step) move(t *Task, trigger Trigger) error {
 
 // moveRun takes a row of the execution table.
 func (s *Step) moveRun(x *Execution, trigger ExecutionTrigger) error {
-	to, ok := executionMachine.Next(x.State, trigger)
+	to, ok := s.Tree.machines.execution.Next(x.State, trigger)
 	if !ok {
 		return Errorf(Illegal, "execution %s is %s: %s is not possible", x.ID, x.State, trigger)
 	}

@@ -3,6 +3,7 @@ package work
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 )
@@ -21,12 +22,13 @@ type Tree struct {
 	Reach map[Position][]Position
 	Edges int64 // version of that graph
 
+	machines   machines
 	tasks      map[TaskID]*Task
 	order      []*Task // oldest first
 	executions map[ExecutionID]*Execution
 	merges     map[MergeID]*Merge
 
-	children   map[TaskID][]TaskID      // in creation order, anchors and attempts
+	children   map[TaskID][]*Task       // in creation order, anchors and attempts
 	attempts   map[Position][]TaskID    // fixes only, in order of number
 	judges     map[TaskID][]TaskID      // by judged task, in order of creation
 	dependants map[Position][]TaskID    // inside the tree
@@ -34,12 +36,19 @@ type Tree struct {
 	last       time.Time                // when the newest task was created
 }
 
+// machines are the tables, which never change.
+type machines struct {
+	task      Table[State, Trigger]
+	execution Table[ExecutionState, ExecutionTrigger]
+	story     Table[StoryStatus, Act]
+}
+
 // NewTree makes a tree from rows, in any order.
 func NewTree(id TreeID, tasks []*Task, executions []*Execution, merges []*Merge) *Tree {
 	t := &Tree{
-		ID: id, Outer: map[Position]Outer{},
+		ID: id, Outer: map[Position]Outer{}, machines: machines{TaskMachine(), ExecutionMachine(), StoryMachine()},
 		tasks: map[TaskID]*Task{}, executions: map[ExecutionID]*Execution{}, merges: map[MergeID]*Merge{},
-		children: map[TaskID][]TaskID{}, attempts: map[Position][]TaskID{}, judges: map[TaskID][]TaskID{},
+		children: map[TaskID][]*Task{}, attempts: map[Position][]TaskID{}, judges: map[TaskID][]TaskID{},
 		dependants: map[Position][]TaskID{}, runs: map[TaskID][]ExecutionID{},
 	}
 	slices.SortFunc(tasks, func(a, b *Task) int {
@@ -76,7 +85,7 @@ func (t *Tree) insert(task *Task) {
 		t.last = task.CreatedAt
 	}
 	if task.ParentTaskID != "" {
-		t.children[task.ParentTaskID] = append(t.children[task.ParentTaskID], task.ID)
+		t.children[task.ParentTaskID] = append(t.children[task.ParentTaskID], task)
 	}
 	if task.AttemptOf != "" {
 		t.attempts[task.AttemptOf] = append(t.attempts[task.AttemptOf], task.ID)
@@ -97,7 +106,7 @@ func (t *Tree) insertExecution(x *Execution) {
 func (t *Tree) remove(task *Task) {
 	delete(t.tasks, task.ID)
 	t.order = without(t.order, task)
-	t.children[task.ParentTaskID] = without(t.children[task.ParentTaskID], task.ID)
+	t.children[task.ParentTaskID] = without(t.children[task.ParentTaskID], task)
 	if task.AttemptOf != "" {
 		t.attempts[task.AttemptOf] = without(t.attempts[task.AttemptOf], task.ID)
 	}
@@ -187,9 +196,9 @@ func (t *Tree) Chain(pos Position) []*Task {
 // Children lists the positions below a task (one attempt), in creation order.
 func (t *Tree) Children(id TaskID) []Position {
 	var out []Position
-	for _, c := range t.children[id] {
-		if child := t.tasks[c]; child != nil && child.AttemptOf == "" {
-			out = append(out, Position(c))
+	for _, child := range t.children[id] {
+		if child.AttemptOf == "" {
+			out = append(out, Position(child.ID))
 		}
 	}
 	return out
@@ -262,22 +271,40 @@ func (t *Tree) Depth(task *Task) int {
 // improvement that ended in any way, a subtask completed or dropped.
 func (t *Tree) Settled(pos Position) bool {
 	c := t.Current(pos)
-	if c == nil {
+	return c == nil || c.settled()
+}
+
+func (t *Task) settled() bool {
+	if t.Kind == Improvement {
+		return t.State.Ended()
+	}
+	return t.State == Completed || t.Dropped
+}
+
+// unsettled walks the current attempts that a task still waits for.
+func (t *Tree) unsettled(id TaskID) iter.Seq[*Task] {
+	return func(yield func(*Task) bool) {
+		for _, child := range t.children[id] {
+			if child.SupersededBy == "" && !child.settled() && !yield(child) {
+				return
+			}
+		}
+	}
+}
+
+// waits is true while a child position of a task is unsettled.
+func (t *Tree) waits(id TaskID) bool {
+	for range t.unsettled(id) {
 		return true
 	}
-	if c.Kind == Improvement {
-		return c.State.Ended()
-	}
-	return c.State == Completed || c.Dropped
+	return false
 }
 
 // Unsettled lists the child positions a task still waits for.
 func (t *Tree) Unsettled(id TaskID) []Position {
 	var out []Position
-	for _, pos := range t.Children(id) {
-		if !t.Settled(pos) {
-			out = append(out, pos)
-		}
+	for child := range t.unsettled(id) {
+		out = append(out, child.Position())
 	}
 	return out
 }
