@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/engine"
 	"github.com/claudomator/claudomator/internal/store"
 	"github.com/claudomator/claudomator/internal/work"
 )
@@ -94,8 +94,8 @@ func fill(ctx context.Context, data string, n int) (last int64, err error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return 0, fmt.Errorf("make a data folder: %w", err)
 	}
-	s, err := store.Open(ctx, store.Config{URL: filepath.Join(data, "claudomator.db")},
-		func(context.Context, *sql.Tx, []work.Effect) error { return nil })
+	// What is finished has no effects: the queue is never asked.
+	s, err := store.Open(ctx, store.Config{URL: filepath.Join(data, "claudomator.db")}, engine.NewQueue().Enqueue)
 	if err != nil {
 		return 0, err
 	}
