@@ -14,6 +14,7 @@ import (
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/cli"
 	"github.com/claudomator/claudomator/internal/client"
+	"github.com/claudomator/claudomator/internal/mcp"
 )
 
 func main() {
@@ -35,7 +36,7 @@ func deps() cli.Deps {
 		Connect: func(_ context.Context, server, token string) (app.API, error) {
 			return client.New(server, token, http.DefaultClient), nil
 		},
-		Serve: serve, Doctor: doctor, Demo: demo,
+		Serve: serve, Doctor: doctor, Tool: mcp.Call, Demo: demo,
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/claudomator/claudomator/internal/config"
 	"github.com/claudomator/claudomator/internal/engine"
 	"github.com/claudomator/claudomator/internal/git"
+	"github.com/claudomator/claudomator/internal/mcp"
 	"github.com/claudomator/claudomator/internal/sandbox"
 	"github.com/claudomator/claudomator/internal/store"
 	"github.com/claudomator/claudomator/internal/telemetry"
@@ -118,6 +119,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 			GateTimeout: s.cfg.Limits.Judge, Isolation: string(sandbox.LevelNone),
 		},
 		Committed: func(c work.ChangeSet) { s.engine.Committed(c) },
+		Parked:    func(id work.ExecutionID) { s.engine.Park(id) },
 	})
 	return s.service.EnsureToken(ctx, "local", secret)
 }
@@ -206,13 +208,8 @@ func (s *server) engineOptions(url string) engine.Options {
 func (s *server) work(ctx context.Context, listener net.Listener, url string, ready func(string)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	metrics := telemetry.NewMetrics()
 	web := &http.Server{
-		Handler: api.New(api.Options{
-			API: s.service, Auth: s.service.Authenticate, LastSeq: s.store.LastSeq, Version: version(), Log: s.log,
-			Metrics: telemetry.MetricsHandler(metrics, s.log), AllowedHosts: s.cfg.AllowedHosts,
-			Ready: func(ctx context.Context) error { return s.store.DB().PingContext(ctx) },
-		}),
+		Handler:           s.handler(),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -241,4 +238,16 @@ func (s *server) work(ctx context.Context, listener net.Listener, url string, re
 	default: // never served
 	}
 	return err
+}
+
+// handler joins the surfaces: running agents at /mcp, people everywhere else.
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", mcp.New(mcp.Options{Tools: s.service, Version: version(), Log: s.log}))
+	mux.Handle("/", api.New(api.Options{
+		API: s.service, Auth: s.service.Authenticate, LastSeq: s.store.LastSeq, Version: version(), Log: s.log,
+		Metrics: telemetry.MetricsHandler(telemetry.NewMetrics(), s.log), AllowedHosts: s.cfg.AllowedHosts,
+		Ready: func(ctx context.Context) error { return s.store.DB().PingContext(ctx) },
+	}))
+	return mux
 }
