@@ -160,7 +160,9 @@ func (e *Engine) landed(ctx context.Context, f work.Effect, commit string) error
 }
 
 func (e *Engine) conflict(ctx context.Context, f work.Effect, current work.TaskID, files []git.Conflict) error {
-	return e.o.Core.Do(ctx, f.Tree, work.System(), work.LandConflict{Merge: f.Merge, Current: current, Files: pathList(files)})
+	return e.o.Core.Do(ctx, f.Tree, work.System(), work.LandConflict{
+		Merge: f.Merge, Current: current, Files: pathList(files), Dir: e.mergeDir(f.Merge),
+	})
 }
 
 func (e *Engine) refuse(ctx context.Context, f work.Effect, err error) error {
@@ -196,7 +198,7 @@ func (e *Engine) reclaim(ctx context.Context, f work.Effect) error {
 		return err
 	}
 	if f.Merge != "" {
-		if err := v.AbortLand(ctx, git.LandSpec{PrivateRef: landingRef(f.Merge)}); err != nil && git.KindOf(err) != git.KindAlreadyLanded {
+		if err := v.AbortLand(ctx, git.LandSpec{Target: f.Target, PrivateRef: landingRef(f.Merge)}); err != nil && git.KindOf(err) != git.KindAlreadyLanded {
 			return err
 		}
 		_, err = v.Discard(ctx, e.mergeDir(f.Merge), e.binDir())

@@ -49,6 +49,7 @@ type Effect struct {
 	// Of Reclaim, whose task may be gone when it is delivered.
 	Project    ProjectID `json:"project,omitempty"`
 	Repository string    `json:"repository,omitempty"`
+	Target     string    `json:"target,omitempty"` // branch that the merge was for
 }
 
 // ChangeSet is everything one decision writes, in one transaction.

@@ -125,6 +125,7 @@ type LandConflict struct {
 	Merge   MergeID
 	Current TaskID
 	Files   []string
+	Dir     string // the workspace to resolve it in
 }
 
 func (c LandConflict) apply(s *Step) error {
@@ -133,6 +134,7 @@ func (c LandConflict) apply(s *Step) error {
 		return err
 	}
 	m.Status, m.Current, m.Conflicts, m.UpdatedAt = MergeConflicted, c.Current, c.Files, s.Now
+	m.Hint = "resolve it in " + c.Dir + ", then continue; or abort, and nothing has changed"
 	s.merges[m.ID] = true
 	s.event("merge.conflicted", t, map[string]any{"merge": m.ID, "files": c.Files})
 	if m.Accepting {
@@ -166,7 +168,11 @@ func (c LandRefused) apply(s *Step) error {
 // reclaim frees what a removed task or an ended merge holds on the disk.
 func (s *Step) reclaim(task TaskID, merge MergeID) {
 	p := s.Tree.Project
-	s.effect(Effect{Kind: Reclaim, Task: task, Merge: merge, Project: p.ID, Repository: p.Repository})
+	e := Effect{Kind: Reclaim, Task: task, Merge: merge, Project: p.ID, Repository: p.Repository}
+	if m := s.Tree.Merge(merge); m != nil {
+		e.Target = m.Target
+	}
+	s.effect(e)
 }
 
 // unland returns a task whose accepting landing did not happen to a person.
@@ -198,7 +204,8 @@ func (c ContinueMerge) apply(s *Step) error {
 		}
 		t.BlockedOn, t.Reason = OnLanding, ""
 	}
-	m.Status, m.UpdatedAt, m.Current, m.Conflicts = MergeRunning, s.Now, "", nil
+	// Current stays: it says that there is a resolution to take over.
+	m.Status, m.UpdatedAt, m.Conflicts, m.Hint = MergeRunning, s.Now, nil, ""
 	s.merges[m.ID] = true
 	s.event("merge.continued", t, map[string]any{"merge": m.ID})
 	s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})

@@ -1,0 +1,26 @@
+package work
+
+import "testing"
+
+// TestContinuedMergeKeepsItsPlace: what was resolved lies in the workspace of
+// that place. Without it the landing would begin again and meet the conflict.
+func TestContinuedMergeKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	task := row("root", in(Completed, NotBlocked))
+	task.Book.Head = "c1"
+	tree := grow(task)
+	done(t, tree, StartMerge{Task: "root"})
+	m := tree.OpenMerge("root")
+	done(t, tree, LandConflict{Merge: m.ID, Current: "root", Files: []string{"a"}, Dir: "/w"})
+	done(t, tree, ContinueMerge{Merge: m.ID})
+	if m.Status != MergeRunning || m.Current != "root" || len(m.Conflicts) != 0 || m.Hint != "" {
+		t.Errorf("continued: %+v", m)
+	}
+	s := done(t, tree, Landed{Merge: m.ID, Commit: "c2"})
+	for _, e := range s.effects {
+		if e.Kind == Reclaim && e.Merge == m.ID && e.Target == "main" {
+			return
+		}
+	}
+	t.Errorf("the conflict's workspace is not reclaimed: %+v", s.effects)
+}
