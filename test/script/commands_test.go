@@ -23,7 +23,7 @@ func commands() map[string]command {
 	return map[string]command{
 		"serve": plain(0, serve), "stop": plain(0, stop), "kill9": plain(0, kill9), "rounds": plain(3, rounds),
 		"claudomator": claudomator, "exits": plain(2, exits), "http": plain(2, ask),
-		"json": field, "let": plain(2, let), "until": plain(1, until),
+		"json": field, "let": plain(1, let), "until": plain(1, until),
 		"repo": plain(1, repo), "leaves": plain(2, leaves),
 	}
 }
@@ -147,7 +147,10 @@ func field(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func let(ts *testscript.TestScript, args []string) {
-	text, ok := find(ts, args[1])
+	text, ok := strings.TrimSpace(ts.ReadFile("stdout")), true
+	if len(args) > 1 {
+		text, ok = find(ts, args[1])
+	}
 	if !ok {
 		ts.Fatalf("there is no %s", args[1])
 	}

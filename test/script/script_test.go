@@ -21,7 +21,7 @@
 //	                   stderr; the token is added unless Authorization is given
 //	json PATH [REGEXP] the last stdout has this field, and all of it matches;
 //	                   a path is names and indexes, as in items.0.name or items.len
-//	let NAME PATH      keep the field of the last stdout in a variable
+//	let NAME [PATH]    keep the last stdout, or a field of it, in a variable
 //	until PROG …       run a program again and again until it succeeds
 //	repo DIR           make a repository with a file a on branch main
 //	leaves DIR BRANCH [STATUS]…
