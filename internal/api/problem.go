@@ -57,7 +57,7 @@ func (p *Problem) headers(h http.Header) {
 }
 
 func (p *Problem) write(w http.ResponseWriter) {
-	p.fill()
+	p = p.fill()
 	p.headers(w.Header())
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)

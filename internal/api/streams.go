@@ -52,7 +52,7 @@ func (s *server) pour(h huma.API, e endpoint, mediaType string, call func(contex
 		mediaType: {Schema: &huma.Schema{Type: huma.TypeString}},
 	}}
 	huma.Register(h, op, func(_ context.Context, in *pourInput) (*huma.StreamResponse, error) {
-		return &huma.StreamResponse{Body: func(hctx huma.Context) {
+		return &huma.StreamResponse{Body: func(hctx huma.Context) { //nolint:contextcheck // the request has it
 			r, w := humago.Unwrap(hctx)
 			w.Header().Set("Content-Type", mediaType)
 			out := &begun{w: w}
@@ -63,7 +63,7 @@ func (s *server) pour(h huma.API, e endpoint, mediaType string, call func(contex
 			case err != nil && !out.yet:
 				s.refuse(w, r, err)
 			case err != nil:
-				s.problem(r.Context(), e.id, err) // logs what is a bug
+				_ = s.problem(r.Context(), e.id, err) // logs what is a bug
 				panic(http.ErrAbortHandler)
 			}
 		}}, nil
@@ -182,7 +182,7 @@ func (s *server) follow(ctx context.Context, after int64, to chan<- work.Event) 
 	defer close(to)
 	for e, err := range s.o.API.Events(ctx, after) {
 		if err != nil {
-			s.problem(ctx, "Events", err) // logs what is a bug; the reader comes again
+			_ = s.problem(ctx, "Events", err) // logs what is a bug; the reader comes again
 			return
 		}
 		select {

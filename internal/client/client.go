@@ -87,20 +87,16 @@ func (c *Client) bytes(ctx context.Context, r request) ([]byte, error) {
 }
 
 func (c *Client) once(ctx context.Context, r request) ([]byte, error) {
-	resp, err := c.open(ctx, r)
+	body, err := c.open(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, c.unreachable(ctx, err)
-	}
-	return data, nil
+	defer body.Close()
+	return io.ReadAll(body)
 }
 
-// open asks and gives a successful answer, whose body the caller closes.
-func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
+// open asks and gives the body of a successful answer, for the caller to close.
+func (c *Client) open(ctx context.Context, r request) (io.ReadCloser, error) {
 	req, err := c.build(ctx, r)
 	if err != nil {
 		return nil, err
@@ -110,7 +106,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		return nil, c.unreachable(ctx, err)
 	}
 	if resp.StatusCode/100 == 2 {
-		return resp, nil
+		return &pipe{resp.Body, func(err error) error { return c.unreachable(ctx, err) }}, nil
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
@@ -192,7 +188,7 @@ func refusal(status int, data []byte) error {
 	e := work.Errorf(p.Code, "%s", cmp.Or(p.Detail, p.Title))
 	e.Reason, e.Hint, e.Details = p.Reason, p.Hint, p.Details
 	if p.Allowed != nil {
-		e.With("allowed", p.Allowed)
+		return e.With("allowed", p.Allowed)
 	}
 	return e
 }

@@ -19,11 +19,10 @@ import (
 
 // TaskDiff writes what a task changed as a patch.
 func (c *Client) TaskDiff(ctx context.Context, ref string, w io.Writer) error {
-	resp, err := c.open(ctx, get(path("tasks", ref, "diff")))
+	body, err := c.open(ctx, get(path("tasks", ref, "diff")))
 	if err != nil {
 		return err
 	}
-	body := c.pipe(ctx, resp.Body)
 	defer body.Close()
 	_, err = io.Copy(w, body)
 	return err
@@ -35,21 +34,13 @@ func (c *Client) Transcript(ctx context.Context, ref string, offset int64) (io.R
 	if offset != 0 {
 		r.query = url.Values{"offset": {strconv.FormatInt(offset, 10)}}
 	}
-	resp, err := c.open(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	return c.pipe(ctx, resp.Body), nil
+	return c.open(ctx, r)
 }
 
 // pipe is an answer's body whose errors are ours.
 type pipe struct {
 	io.ReadCloser
 	explain func(error) error
-}
-
-func (c *Client) pipe(ctx context.Context, body io.ReadCloser) *pipe {
-	return &pipe{body, func(err error) error { return c.unreachable(ctx, err) }}
 }
 
 // Read reads on.
@@ -134,13 +125,13 @@ func (s *subscription) listen(parent context.Context) error {
 	r := get(path("events"))
 	r.query = url.Values{"after": {strconv.FormatInt(s.seq, 10)}}
 	r.header = http.Header{"Accept": {"text/event-stream"}}
-	resp, err := s.c.open(ctx, r)
+	body, err := s.c.open(ctx, r)
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer body.Close()
 	s.begun = true
-	return s.read(resp.Body, func() { silent.Reset(silence) })
+	return s.read(body, func() { silent.Reset(silence) })
 }
 
 // read takes messages apart: "id:" and "data:" lines, ended by an empty one. An
