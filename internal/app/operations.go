@@ -48,12 +48,12 @@ func Operations() []Operation {
 		op("PostponeTask", as("POST /api/tasks/{id}/postpone"), as("task postpone")),
 		op("RemoveTask", as("DELETE /api/tasks/{id}"), as("task rm")),
 
-		op("Subtasks", as("GET /api/tasks/{id}/subtasks"), as("task subtasks")),
+		op("Subtasks", as("GET /api/tasks/{id}/subtasks"), no("task tree shows them with all that belongs to them")),
 		op("TaskTree", as("GET /api/tasks/{id}/tree"), as("task tree")),
 		op("TaskDiff", as("GET /api/tasks/{id}/diff"), as("task diff")),
-		op("TaskEvents", as("GET /api/tasks/{id}/events"), as("task events")),
-		op("Executions", as("GET /api/tasks/{id}/executions"), as("task executions")),
-		op("Execution", as("GET /api/executions/{id}"), no("task executions shows each in full")),
+		op("TaskEvents", as("GET /api/tasks/{id}/events"), as("events")),
+		op("Executions", as("GET /api/tasks/{id}/executions"), as("task show")),
+		op("Execution", as("GET /api/executions/{id}"), as("task logs")),
 		op("Transcript", as("GET /api/executions/{id}/log"), as("task logs")),
 
 		op("StartMerge", as("POST /api/tasks/{id}/merge"), as("merge start")),
@@ -72,7 +72,7 @@ func Operations() []Operation {
 
 		op("Attention", as("GET /api/attention"), as("attention")),
 		op("Agents", as("GET /api/agents"), as("doctor")),
-		op("Stats", as("GET /api/stats"), as("stats")),
+		op("Stats", as("GET /api/stats"), no("counts are for pages and for /metrics")),
 		op("Events", as("GET /api/events"), as("events")),
 	}
 }

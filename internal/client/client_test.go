@@ -59,7 +59,7 @@ func TestNoAddress(t *testing.T) {
 }
 
 // cutting is a server that carries requests out and loses its first answers.
-func cutting(t *testing.T, lose int) (*Client, *[]string) {
+func cutting(t *testing.T, lose int) (c *Client, keysSent func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var keys []string
@@ -77,7 +77,11 @@ func cutting(t *testing.T, lose int) (*Client, *[]string) {
 		_, _ = io.WriteString(w, `"x"} `)
 	}))
 	t.Cleanup(server.Close)
-	return New(server.URL+"/", "t", server.Client()), &keys
+	return New(server.URL+"/", "t", server.Client()), func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(keys)
+	}
 }
 
 // A lost answer is asked for once more, with the key of the first request.
@@ -91,20 +95,20 @@ func TestLostAnswers(t *testing.T) {
 	if _, err := c.StartTask(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	if k := *keys; len(k) != 3 || k[0] == "" || k[0] != k[1] || k[2] == k[0] || k[2] == "" {
+	if k := keys(); len(k) != 3 || k[0] == "" || k[0] != k[1] || k[2] == k[0] || k[2] == "" {
 		t.Errorf("keys %q", k)
 	}
 	c, keys = cutting(t, 1)
 	if _, err := c.CreateTask(t.Context(), app.TaskRequest{Name: "a", IdempotencyKey: "mine"}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"mine", "mine"}, *keys); diff != "" {
+	if diff := cmp.Diff([]string{"mine", "mine"}, keys()); diff != "" {
 		t.Error(diff)
 	}
 	c, keys = cutting(t, 9)
 	_, err = c.AddProject(t.Context(), app.ProjectInput{})
-	if e, _ := work.AsError(err); e == nil || e.Code != work.Unavailable || e.Reason != "broken" || len(*keys) != 2 {
-		t.Errorf("%v after %d requests", err, len(*keys))
+	if e, _ := work.AsError(err); e == nil || e.Code != work.Unavailable || e.Reason != "broken" || len(keys()) != 2 {
+		t.Errorf("%v after %d requests", err, len(keys()))
 	}
 }
 
