@@ -12,7 +12,6 @@ import (
 const (
 	insertKey     = `INSERT INTO idempotency (key, request, response, at) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING`
 	raiseEdges    = `UPDATE counters SET value = value + 1 WHERE name = 'edges' AND value = $1`
-	forceEdges    = `UPDATE counters SET value = value + 1 WHERE name = 'edges'`
 	selectTree    = `SELECT ` + summaryColumns + ` FROM trees r WHERE r.id = $1 AND r.version = $2`
 	deleteTree    = `DELETE FROM trees WHERE id = $1 AND version = $2`
 	deleteTask    = `DELETE FROM tasks WHERE id = $1 AND tree_id = $2`
@@ -85,10 +84,6 @@ func (c *commit) claim() error {
 		} else if n == 0 {
 			return work.Errorf(work.Conflict, "a request with this idempotency key was carried out meanwhile").WithReason("idempotent")
 		}
-	}
-	if c.removed { // whoever wants to depend on it must look again
-		_, err := c.exec(forceEdges)
-		return err
 	}
 	if c.Edges == nil {
 		return nil
@@ -250,8 +245,8 @@ func (c *commit) writeEdges() error {
 }
 
 // addEdge lets the tree depend on the one at pos. A commit of that tree that
-// runs at this moment either sees the edge, or is over when the tree is looked
-// at again: the lock on its row decides which.
+// runs at this moment, its removal included, either sees the edge or is over
+// when this one goes on: the lock on its row decides which.
 func (c *commit) addEdge(pos work.Position) error {
 	if c.Edges == nil {
 		return work.Errorf(work.Internal, "tree %s comes to depend on %s, but was not decided on a version of the edges", c.Tree, pos)

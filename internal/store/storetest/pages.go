@@ -97,6 +97,9 @@ func turn(t *testing.T, s *store.Store, f work.TaskFilter) []*work.Task {
 		if page.Next == "" {
 			return all
 		}
+		if len(page.Items) == 0 || len(all) > 10_000 {
+			t.Fatalf("the pages of %+v have no end", f)
+		}
 		f.After = page.Next
 	}
 }

@@ -38,9 +38,9 @@ func testWaiting(t *testing.T, fresh func(testing.TB) store.Config) {
 	add("done", 0, work.Urgent, work.OnSlot, run(work.AgentRun, work.ExecutionEnded))
 
 	// A later commit keeps the place in the queue.
-	early := load(t, s, "early").Task("early")
-	early.Name = "renamed"
-	commit(t, s, changes(1, early))
+	late := load(t, s, "late").Task("late")
+	late.Name = "renamed"
+	commit(t, s, changes(1, late))
 
 	want := []string{"urgent-agent-queued", "early-agent-queued", "gated-gates-queued", "late-agent-queued", "low-agent-queued"}
 	for _, limit := range []int{1, 3, 100} {
