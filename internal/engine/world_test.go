@@ -25,14 +25,16 @@ import (
 // world is a whole server without surfaces: real SQLite, git and processes.
 type world struct {
 	*testing.T
-	dir     string
-	repo    string
-	ctx     context.Context
-	service *app.Service
-	store   *store.Store
-	slots   int
-	agents  engine.Catalog // besides the command agent
-	stop    func()
+	dir      string
+	repo     string
+	ctx      context.Context
+	service  *app.Service
+	store    *store.Store
+	slots    int
+	agents   engine.Catalog // besides the command agent
+	patience time.Duration  // for what is awaited; 0: 30 s, or a virtual day
+	crashed  bool           // the server is being killed: its last words do not count
+	stop     func()
 }
 
 // noMask masks nothing.
@@ -122,11 +124,13 @@ func (w *world) start() {
 	w.ctx = app.WithCaller(ctx, app.Caller{Name: "tester", Scope: app.ScopeAdmin})
 	w.stop = func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := <-done; err != nil && !w.crashed {
 			w.Errorf("engine: %v", err)
 		}
 		vaults.Close()
-		must(w.store.Close())
+		if err := w.store.Close(); err != nil && !w.crashed {
+			w.Errorf("store: %v", err)
+		}
 		w.stop = func() {}
 	}
 }
@@ -167,9 +171,13 @@ func (w *world) task(in app.TaskRequest) *app.TaskView {
 // until waits for a task to satisfy ok, following events.
 func (w *world) until(id work.TaskID, ok func(*app.TaskView) bool) *app.TaskView {
 	w.Helper()
-	patience := 30 * time.Second
-	if w.agents != nil { // the clock is virtual
+	patience := w.patience
+	switch {
+	case patience > 0:
+	case w.agents != nil: // the clock is virtual
 		patience = 24 * time.Hour
+	default:
+		patience = 30 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
@@ -224,4 +232,18 @@ func (w *world) landed(m *work.Merge) *work.Merge {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// children waits until a task has n of them.
+func (w *world) children(id work.TaskID, n int) []*work.Task {
+	w.Helper()
+	var list []*work.Task
+	w.until(id, func(*app.TaskView) bool {
+		var err error
+		if list, err = w.service.Subtasks(w.ctx, string(id)); err != nil {
+			w.Fatal(err)
+		}
+		return len(list) >= n
+	})
+	return list
 }
