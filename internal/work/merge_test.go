@@ -24,3 +24,15 @@ func TestContinuedMergeKeepsItsPlace(t *testing.T) {
 	}
 	t.Errorf("the conflict's workspace is not reclaimed: %+v", s.effects)
 }
+
+// TestRemovedTaskIsReclaimed: when the effect is delivered its tree is gone, and
+// the effect must say by itself what lies where.
+func TestRemovedTaskIsReclaimed(t *testing.T) {
+	t.Parallel()
+	tree := grow(row("root"))
+	s := done(t, tree, RemoveTask{Task: "root"})
+	want := Effect{Kind: Reclaim, Tree: "root", Task: "root", Project: "p", Repository: "/r"}
+	if len(s.effects) != 1 || s.effects[0] != want {
+		t.Errorf("effects %+v, want %+v", s.effects, want)
+	}
+}

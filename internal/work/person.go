@@ -308,7 +308,7 @@ func (c RemoveTask) apply(s *Step) error {
 	}
 	s.event("task.removed", t, map[string]any{"name": t.Name, "tasks": len(gone)})
 	for _, g := range gone {
-		s.effect(Effect{Kind: Reclaim, Task: g.ID})
+		s.reclaim(g.ID, "")
 		s.edit(g)
 		s.takeAway(g)
 		s.Tree.forgetRuns(g.ID)
