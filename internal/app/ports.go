@@ -38,7 +38,7 @@ type Schedule interface {
 	// later instant at which something will be (zero: none).
 	DueTrees(ctx context.Context, now time.Time) (due []work.TreeID, next time.Time, err error)
 	// Waiting lists executions that could start now (task QUEUED on slot, or a
-	// queued gate run), most urgent first, oldest first within a priority.
+	// queued gate run), in the order of their age and their priority's patience.
 	Waiting(ctx context.Context, limit int) ([]Waiting, error)
 	// Held lists running executions of a node, or of any node whose lease has
 	// expired by now (node empty).

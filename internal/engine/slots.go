@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/claudomator/claudomator/internal/work"
 )
@@ -91,34 +90,42 @@ func (s *slots) pick(list []work.Waiting) []work.Waiting {
 	return chosen
 }
 
+// full is true when n more fill all slots.
+func (s *slots) full(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken+n >= s.most
+}
+
 func (s *slots) wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = true
 }
 
-// ages is how long a task of a priority waits until a new one of the highest
-// no longer passes it: nothing starves.
-func ages() map[work.Priority]time.Duration {
-	return map[work.Priority]time.Duration{work.Urgent: 0, work.High: 5 * time.Minute, work.Normal: 20 * time.Minute, work.Low: time.Hour}
-}
+const (
+	waitingPage = 200
+	waitingMost = 50_000
+)
 
-const waitingPage = 500
-
-// pump starts what waits, as far as there is room: the most urgent first, age
-// counted in. It is called when a slot was freed and something was refused.
+// pump starts what waits, as far as there is room, in the order of priority and
+// age. It is called when a slot was freed and something was refused. It looks
+// further when those in front are held back by limits of their own.
 func (e *Engine) pump(ctx context.Context) error {
 	e.slots.answer()
-	list, err := e.o.Schedule.Waiting(ctx, waitingPage)
-	if err != nil {
-		e.slots.wait()
-		return err
+	var chosen []work.Waiting
+	for page := waitingPage; page <= waitingMost; page *= 4 {
+		list, err := e.o.Schedule.Waiting(ctx, page)
+		if err != nil {
+			e.slots.wait()
+			return err
+		}
+		if chosen = e.slots.pick(list); len(list) < page || len(chosen) == len(list) || e.slots.full(len(chosen)) {
+			break
+		}
 	}
-	age := ages()
-	due := func(w work.Waiting) time.Time { return w.Since.Add(age[w.Priority]) }
-	slices.SortStableFunc(list, func(a, b work.Waiting) int { return due(a).Compare(due(b)) })
 	var effects []work.Effect
-	for _, w := range e.slots.pick(list) {
+	for _, w := range chosen {
 		effects = append(effects, work.Effect{Kind: work.StartExecution, Tree: w.Tree, Task: w.Task, Execution: w.Execution, Priority: w.Priority})
 	}
 	return e.o.Queue.nudge(ctx, effects...)

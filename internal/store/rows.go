@@ -48,10 +48,10 @@ func scanTask(row scanner) (*work.Task, error) {
 
 // upsertTask leaves alone what rarely changes, see placeTask: an index is
 // written for each column that is set, changed or not.
-const upsertTask = `INSERT INTO tasks (id, tree_id, parent_id, story_id, project_id, top, created_at, shown, state, blocked_on, urgency,
+const upsertTask = `INSERT INTO tasks (id, tree_id, parent_id, story_id, project_id, top, created_at, shown, state, blocked_on, patience,
 	current_execution, queued_at, agent, name, tags, body, book, description)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
-ON CONFLICT (id) DO UPDATE SET state = excluded.state, blocked_on = excluded.blocked_on, urgency = excluded.urgency,
+ON CONFLICT (id) DO UPDATE SET state = excluded.state, blocked_on = excluded.blocked_on, patience = excluded.patience,
 	current_execution = excluded.current_execution, agent = excluded.agent, tags = excluded.tags, body = excluded.body,
 	book = excluded.book, description = excluded.description,
 	queued_at = CASE WHEN excluded.queued_at = 0 THEN tasks.queued_at ELSE excluded.queued_at END
@@ -84,18 +84,10 @@ func taskArguments(t *work.Task, tree work.TreeID, queuedAt int64) (upsert, plac
 	belongs := []any{string(t.TreeID), string(t.ParentTaskID), string(t.StoryID), string(t.ProjectID)}
 	top, shown := bit(t.ParentTaskID == "" && t.Judges == nil), bit(t.SupersededBy == "" && t.Judges == nil)
 	upsert = slices.Concat([]any{id}, belongs, []any{
-		top, created, shown, string(t.State), string(t.BlockedOn), urgency(t.Priority), string(t.Book.Current), queuedAt,
+		top, created, shown, string(t.State), string(t.BlockedOn), t.Priority.Patience().Microseconds(), string(t.Book.Current), queuedAt,
 		t.Agent.Type, name, tags, body, book, t.Description, string(tree),
 	})
 	return upsert, slices.Concat(belongs, []any{top, created, shown, name, id}), nil
-}
-
-// urgency is a priority as a number: 0 is the most urgent.
-func urgency(p work.Priority) int64 {
-	if i := slices.Index(work.Priorities(), p); i >= 0 {
-		return int64(i)
-	}
-	return int64(len(work.Priorities()))
 }
 
 // executionBody is an execution with what its own JSON hides from surfaces,

@@ -34,31 +34,33 @@ func (s *Store) DueTrees(ctx context.Context, now time.Time) (due []work.TreeID,
 // slot, and gate runs. Neither grows with finished work. What waits behind a
 // run of its own kind that has not ended yet cannot start.
 const (
-	selectWaiting = `SELECT execution, task, tree_id, project_id, agent, urgency, since FROM (
-		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.urgency, t.queued_at AS since
+	selectWaiting = `SELECT execution, task, tree_id, project_id, agent, patience, since FROM (
+		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.patience, t.queued_at AS since
 			FROM tasks t JOIN executions x ON x.id = t.current_execution
 			WHERE t.state = 'QUEUED' AND t.blocked_on = 'slot' AND x.state = 'queued' AND ` + noneRuns + `
-			ORDER BY t.urgency, t.queued_at, t.id LIMIT $1) AS slots
+			ORDER BY t.queued_at + t.patience, t.id LIMIT $1) AS slots
 		UNION ALL
-		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.urgency, x.created_at AS since
+		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.patience, x.created_at AS since
 			FROM executions x JOIN tasks t ON t.id = x.task_id
 			WHERE x.state = 'queued' AND x.kind = 'gates' AND ` + noneRuns + `
-			ORDER BY t.urgency, x.created_at, t.id LIMIT $1) AS gates
-		) AS waiting ORDER BY urgency, since, task LIMIT $1`
+			ORDER BY x.created_at + t.patience, t.id LIMIT $1) AS gates
+		) AS waiting ORDER BY since + patience, task LIMIT $1`
 	noneRuns = `NOT EXISTS (SELECT 1 FROM executions y WHERE y.task_id = x.task_id AND y.kind = x.kind AND y.state = 'running')`
 )
 
-// Waiting lists executions that could start now, most urgent first, within a
-// priority in the order in which they were queued.
+// Waiting lists executions that could start now, in the order of their age less
+// their priority's patience ([work.Priority.Patience]).
 func (s *Store) Waiting(ctx context.Context, limit int) ([]work.Waiting, error) {
 	rows, err := s.read.QueryContext(ctx, selectWaiting, limit)
 	waiting, err := collect(rows, err, func(row scanner) (w work.Waiting, err error) {
-		var urgency, since int64
-		if err := row.Scan(&w.Execution, &w.Task, &w.Tree, &w.Project, &w.Agent, &urgency, &since); err != nil {
+		var patience, since int64
+		if err := row.Scan(&w.Execution, &w.Task, &w.Tree, &w.Project, &w.Agent, &patience, &since); err != nil {
 			return w, err
 		}
-		if order := work.Priorities(); urgency < int64(len(order)) {
-			w.Priority = order[urgency]
+		for _, p := range work.Priorities() {
+			if p.Patience().Microseconds() == patience {
+				w.Priority = p
+			}
 		}
 		w.Since = instant(since)
 		return w, nil

@@ -15,6 +15,22 @@ type Waiting struct {
 	Since     time.Time
 }
 
+// Patience is how much older a task of a priority must be to go before an urgent
+// one: waiting work is taken in the order of its age less its patience, so that
+// priority counts and nothing starves.
+func (p Priority) Patience() time.Duration {
+	switch p {
+	case Urgent:
+		return 0
+	case High:
+		return 5 * time.Minute
+	case Low:
+		return time.Hour
+	case Normal:
+	}
+	return 20 * time.Minute
+}
+
 // RunningCount is how many executions run for one project and agent type.
 type RunningCount struct {
 	Project ProjectID

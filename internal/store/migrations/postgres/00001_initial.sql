@@ -36,7 +36,7 @@ CREATE TABLE tasks (
     created_at        BIGINT NOT NULL,
     state             TEXT NOT NULL,
     blocked_on        TEXT NOT NULL,
-    urgency           BIGINT NOT NULL, -- 0 is the most urgent priority
+    patience           BIGINT NOT NULL, -- of its priority: how much older it must be to go before an urgent one
     current_execution TEXT COLLATE "C" NOT NULL,
     queued_at         BIGINT NOT NULL, -- when that execution was queued
     agent             TEXT NOT NULL, -- the type it asks for
@@ -59,7 +59,7 @@ CREATE INDEX tasks_tree ON tasks (tree_id, created_at, id);
 CREATE INDEX tasks_parent ON tasks (parent_id, created_at, id) WHERE parent_id <> '';
 CREATE INDEX tasks_story ON tasks (story_id, created_at, id) WHERE story_id <> '';
 CREATE INDEX tasks_name ON tasks (name) WHERE shown = 1;
-CREATE INDEX tasks_slot ON tasks (urgency, queued_at, id) WHERE state = 'QUEUED' AND blocked_on = 'slot';
+CREATE INDEX tasks_slot ON tasks ((queued_at + patience), id) WHERE state = 'QUEUED' AND blocked_on = 'slot';
 
 -- An execution belongs to the tree of its task: it has no tree of its own, so
 -- that a task which moves takes its executions along.
