@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/riverqueue/river/riverdriver"
@@ -18,14 +20,18 @@ import (
 // river_notification (columns id, created_at, payload, topic), and its client
 // leaves that row out for a second insert within FetchCooldown, which watching
 // river_job makes good. bus_test.go fails when either changes.
+//
+// A commit tells each queue once, and only the queues it has jobs for: River
+// answers every word with a fetch, and a second one within FetchCooldown with
+// another at its end.
 type bus struct {
 	*riversqlite.Driver
 	out    chan *riverdriver.Notification
 	queues []string
 
-	mu      sync.Mutex
-	jobs    bool // the open transaction inserted jobs
-	pending []*riverdriver.Notification
+	mu       sync.Mutex
+	inserted []string                    // queues that the open transaction has jobs for
+	pending  []*riverdriver.Notification // its other words
 }
 
 const sqliteInsert = 18 // SQLITE_INSERT, as the pre-update hook gives it
@@ -56,21 +62,40 @@ func (b *bus) hook(conn sqlite.ExecQuerierContext, _ string) error {
 }
 
 func (b *bus) changed(d sqlite.SQLitePreUpdateData) {
-	switch {
-	case d.TableName == "river_job" && d.Op == sqliteInsert:
-		b.mu.Lock()
-		b.jobs = true
-		b.mu.Unlock()
-	case d.TableName == "river_notification" && d.Op == sqliteInsert:
-		row := make([]any, 4) // New replaces the elements; it does not scan into pointers
-		if d.New(row...) != nil {
-			return
+	if d.Op != sqliteInsert || (d.TableName != "river_job" && d.TableName != "river_notification") {
+		return
+	}
+	row := make([]any, d.Count()) // New replaces the elements; it does not scan into pointers
+	if d.New(row...) != nil {
+		return
+	}
+	if d.TableName == "river_job" {
+		for _, value := range row { // wherever its column is: nothing else is called as a queue is
+			if queue, ok := value.(string); ok && slices.Contains(b.queues, queue) {
+				b.insert(queue)
+			}
 		}
-		payload, _ := row[2].(string)
-		topic, _ := row[3].(string)
-		b.mu.Lock()
-		b.pending = append(b.pending, &riverdriver.Notification{Topic: topic, Payload: payload})
-		b.mu.Unlock()
+		return
+	}
+	payload, _ := row[2].(string)
+	topic, _ := row[3].(string)
+	var told struct{ Queue string }
+	if topic == topicInsert && json.Unmarshal([]byte(payload), &told) == nil && told.Queue != "" {
+		b.insert(told.Queue)
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pending = append(b.pending, &riverdriver.Notification{Topic: topic, Payload: payload})
+}
+
+const topicInsert = "river_insert"
+
+func (b *bus) insert(queue string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Contains(b.inserted, queue) {
+		b.inserted = append(b.inserted, queue)
 	}
 }
 
@@ -78,12 +103,10 @@ func (b *bus) take() []*riverdriver.Notification {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := b.pending
-	if b.jobs {
-		for _, q := range b.queues {
-			out = append(out, &riverdriver.Notification{Topic: "river_insert", Payload: `{"queue":"` + q + `"}`})
-		}
+	for _, queue := range b.inserted {
+		out = append(out, &riverdriver.Notification{Topic: topicInsert, Payload: `{"queue":"` + queue + `"}`})
 	}
-	b.pending, b.jobs = nil, false
+	b.inserted, b.pending = nil, nil
 	return out
 }
 
