@@ -31,6 +31,7 @@ func testWaiting(t *testing.T, fresh func(testing.TB) store.Config) {
 	add("early", 1, work.Normal, work.OnSlot, queued())
 	add("urgent", 5, work.Urgent, work.OnSlot, queued())
 	add("low", 0, work.Low, work.OnSlot, queued())
+	add("aged", -3601, work.Low, work.OnSlot, queued()) // older than its priority's patience
 	add("dependent", 0, work.Urgent, work.OnDependencies, queued())
 	add("busy", 0, work.Urgent, work.OnSlot, run(work.AgentRun, work.ExecutionRunning), queued())
 	add("gated", 4, work.Normal, work.OnGates, run(work.GateRun, work.ExecutionQueued))
@@ -42,7 +43,7 @@ func testWaiting(t *testing.T, fresh func(testing.TB) store.Config) {
 	late.Name = "renamed"
 	commit(t, s, changes(1, late))
 
-	want := []string{"urgent-agent-queued", "early-agent-queued", "gated-gates-queued", "late-agent-queued", "low-agent-queued"}
+	want := []string{"aged-agent-queued", "urgent-agent-queued", "early-agent-queued", "gated-gates-queued", "late-agent-queued", "low-agent-queued"}
 	for _, limit := range []int{1, 3, 100} {
 		var got []string
 		waiting := must[[]work.Waiting](t)(s.Waiting(t.Context(), limit))
@@ -51,7 +52,7 @@ func testWaiting(t *testing.T, fresh func(testing.TB) store.Config) {
 		}
 		same(t, "waiting", want[:min(limit, len(want))], got)
 		same(t, "first", work.Waiting{
-			Execution: "urgent-agent-queued", Task: "urgent", Tree: "urgent", Project: "project", Agent: "codex", Priority: work.Urgent, Since: at(5),
+			Execution: "aged-agent-queued", Task: "aged", Tree: "aged", Project: "project", Agent: "codex", Priority: work.Low, Since: at(-3601),
 		}, waiting[0])
 	}
 }
