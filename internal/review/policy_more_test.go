@@ -243,6 +243,21 @@ func TestReview_ImprovementsHoldAcceptanceUnderEveryPolicy(t *testing.T) {
 	}
 }
 
+func TestReview_ImprovementsOfAnEarlierAttemptHoldToo(t *testing.T) {
+	s := newStage(t)
+	s.create("P", "checked")
+	s.start("P")
+	extra := s.suggest("P", "extra")
+	s.end("P", success("p1"))
+	s.run(extra, ends(work.FailedRun, ""))
+	s.ask(work.RejectTask{Task: "P", Comment: "no"})
+	s.run("fix.P.2", success("p2"))
+	s.says("fix.P.2", work.Checker, approval(s.task("P")))
+	s.holds("fix.P.2", work.HoldImprovements)
+	s.ask(work.DropTask{Task: extra})
+	s.is("fix.P.2 COMPLETED")
+}
+
 func TestReview_AutoLandNeedsNobody(t *testing.T) {
 	s := newStage(t, autoLand)
 	s.create("P", "none")

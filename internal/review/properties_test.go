@@ -15,6 +15,7 @@ type shadow struct {
 	superseded bool
 	dropped    bool
 	killed     bool // cancelled by a person
+	on         work.BlockedOn
 }
 
 // check holds every commit to the properties.
@@ -64,7 +65,11 @@ func (s *sim) checkTask(d decision, t *work.Task) {
 	case was.killed && t.State != work.Cancelled && !asked:
 		s.fail("%s was cancelled by a person, and %T made it %s", t.ID, d.command, t.State)
 	}
+	if was.on == work.OnIntegration && t.State == work.Cancelled {
+		s.fail("%s was cancelled while it was being integrated", t.ID)
+	}
 	if t.Accepted != nil && !was.accepted {
+		s.checkBuiltOn(d.tree, t)
 		s.checkAcceptance(d, t, asked)
 	}
 	p := review.For(d.tree, t)
@@ -72,6 +77,9 @@ func (s *sim) checkTask(d decision, t *work.Task) {
 		s.fail("%s is fix attempt %d, the cap is %d+%d", t.ID, t.AttemptNo-1, p.Fixes, t.ExtraFixes)
 	}
 	if t.Judges != nil && !t.State.Ended() {
+		if judged := d.tree.Task(t.Judges.TaskID); judged.State != work.Ready || judged.SupersededBy != "" {
+			s.fail("%s judges %s, which is %s %s", t.ID, judged.ID, judged.State, judged.SupersededBy)
+		}
 		for _, other := range d.tree.JudgesOf(t.Judges.TaskID) {
 			if other.ID != t.ID && other.Role() == t.Role() && !other.State.Ended() {
 				s.fail("%s and %s judge the same work at once", t.ID, other.ID)
@@ -81,7 +89,17 @@ func (s *sim) checkTask(d decision, t *work.Task) {
 	_, cancel := d.command.(work.CancelTask)
 	s.shadows[t.ID] = shadow{
 		state: t.State, accepted: t.Accepted != nil, superseded: t.SupersededBy != "", dropped: t.Dropped,
-		killed: t.State == work.Cancelled && (was.killed || cancel && asked),
+		killed: t.State == work.Cancelled && (was.killed || cancel && asked), on: t.BlockedOn,
+	}
+}
+
+// checkBuiltOn: nothing is accepted before what it contains of other trees is.
+func (s *sim) checkBuiltOn(tree *work.Tree, t *work.Task) {
+	for _, b := range t.BuiltOn {
+		o, ok := tree.Outer[b.Position()]
+		if !ok || o.State != work.Completed || o.Accepted != b.Commit || o.StoryID != "" && !o.Landed {
+			s.fail("%s was accepted, built on %s of %s, which is %+v", t.ID, b.Commit, b.TaskID, o)
+		}
 	}
 }
 
@@ -113,6 +131,15 @@ func (s *sim) checkAcceptance(d decision, t *work.Task, asked bool) {
 		}
 		return
 	}
+	if t.ParentTaskID == "" && t.StoryID == "" && !d.tree.Project.AutoLand {
+		for _, attempt := range d.tree.Chain(t.Position()) {
+			for _, pos := range d.tree.Children(attempt.ID) {
+				if c := d.tree.Current(pos); c.Kind == work.Improvement && !c.Dropped {
+					s.fail("%s was accepted by itself, with the improvement %s", t.ID, c.ID)
+				}
+			}
+		}
+	}
 	p := review.For(d.tree, t)
 	if p.Name == "none" {
 		return
@@ -122,7 +149,7 @@ func (s *sim) checkAcceptance(d decision, t *work.Task, asked bool) {
 		decider = p.Arbiter
 	}
 	approved := slices.ContainsFunc(d.tree.JudgesOf(t.ID), func(j *work.Task) bool {
-		return j.Role() == decider && j.State == work.Completed && j.Judges.Commit == t.Accepted.Commit && j.Verdict != nil && j.Verdict.Approved
+		return j.Role() == decider && j.State == work.Completed && j.Judges.Commit == t.Accepted.Commit && proven(j)
 	})
 	if p.Name == "human" || !approved {
 		s.fail("%s (%s) was accepted without a verdict on %s", t.ID, p.Name, t.Accepted.Commit)
@@ -135,6 +162,13 @@ func (s *sim) checkAcceptance(d decision, t *work.Task, asked bool) {
 	if t.Result != nil && t.Result.NoChanges && d.tree.Project.Repository != "" {
 		s.fail("%s changed nothing, and was accepted by itself", t.ID)
 	}
+}
+
+// proven: an approval that says of each criterion how it was verified.
+func proven(j *work.Task) bool {
+	return j.Verdict != nil && j.Verdict.Approved && !slices.ContainsFunc(j.AcceptanceCriteria, func(criterion string) bool {
+		return !slices.ContainsFunc(j.Verdict.Criteria, func(c work.Criterion) bool { return c.Criterion == criterion && c.Met && c.How != "" })
+	})
 }
 
 // once: what must be an event is one exactly once.
@@ -171,6 +205,9 @@ func (s *sim) checkStory(d decision) {
 // explain: whatever is not over waits for something automatic or for a person.
 func (s *sim) explain(tree *work.Tree, t *work.Task, inbox []work.Item) {
 	listed := slices.ContainsFunc(inbox, func(i work.Item) bool { return i.TaskID == t.ID })
+	if parent := tree.Task(t.ParentTaskID); parent != nil && (t.State == work.Queued || t.State == work.Running) && !parent.Waiting(work.Blocked, work.OnChildren) {
+		s.fail("%s is %s below %s, which is %s(%s): it starts from that one's head", t.ID, t.State, parent.ID, parent.State, parent.BlockedOn)
+	}
 	ok := true
 	switch t.State {
 	case work.Pending:

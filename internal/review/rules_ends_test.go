@@ -163,6 +163,15 @@ func TestRule7_RetryOfACancelledParentRestoresWhatTheCascadeTook(t *testing.T) {
 	}
 }
 
+func TestRule7_WhatTheCascadeTookWaitsForTheParentsNewRun(t *testing.T) {
+	s := family(t, "none")
+	s.ask(work.CancelTask{Task: "P"})
+	s.ask(work.MessageTask{Task: "P", Text: "otherwise"}) // P runs again: its children start from that head
+	s.is("P QUEUED(slot)", "a CANCELLED", "b CANCELLED")
+	s.run("P", success("p2"))
+	s.is("P BLOCKED(children)", "a QUEUED(slot)", "b QUEUED(dependencies)")
+}
+
 func TestRule7_AParentWhoseLaterRunFailedRunsAgain(t *testing.T) {
 	s := newStage(t)
 	s.create("P", "human")
@@ -253,6 +262,18 @@ func TestRule8_ACascadeCancelWaitsForTheIntegration(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRule8_AConflictBelowAParentThatRunsAgainWaitsForThatRun(t *testing.T) {
+	s := family(t, "none")
+	s.run("a", success("a1"))
+	s.ask(work.CancelTask{Task: "P"})
+	s.ask(work.MessageTask{Task: "P", Text: "otherwise"})
+	s.start("P")
+	s.conflicts("a")
+	s.is("fix.a.2 PENDING")
+	s.end("P", success("p2"))
+	s.is("fix.a.2 QUEUED(slot)")
 }
 
 func TestRule8_AConflictIsFixedUnderEveryPolicyUpToTheCap(t *testing.T) {

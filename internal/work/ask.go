@@ -54,14 +54,12 @@ func guards() []guard {
 }
 
 // Actions lists what a person can ask of the task now.
-func (t *Tree) Actions(task *Task) []Action { return t.offers(task, guards()) }
-
-func (t *Tree) offers(task *Task, guards []guard) []Action {
+func (t *Tree) Actions(task *Task) []Action {
 	if t.busy(task) != nil {
 		return nil
 	}
 	var out []Action
-	for _, g := range guards {
+	for _, g := range t.machines.guards {
 		if slices.Contains(g.States, task.State) && g.May(t, task) == nil {
 			out = append(out, g.Action)
 		}
@@ -97,7 +95,7 @@ func (s *Step) ask(id TaskID, action Action) (*Task, error) {
 	if err := s.Tree.busy(t); err != nil {
 		return nil, err
 	}
-	for _, g := range guards() {
+	for _, g := range s.Tree.machines.guards {
 		if g.Action != action {
 			continue
 		}
@@ -222,7 +220,7 @@ func mayRetry(tree *Tree, t *Task) *Error {
 	}
 	if t.Judges != nil {
 		judged := tree.Task(t.Judges.TaskID)
-		if judged == nil || judged.State != Ready || judged.SupersededBy != "" || judged.Book.Head != t.Judges.Commit || judged.Book.Round != t.Book.ForRound {
+		if judged == nil || judged.State != Ready || tree.busy(judged) != nil || judged.Book.Head != t.Judges.Commit || judged.Book.Round != t.Book.ForRound {
 			return Errorf(Illegal, "task %s judged work that is not up for review any more", t.ID).WithReason("stale_judge")
 		}
 		for _, other := range tree.JudgesOf(judged.ID) {

@@ -37,14 +37,13 @@ type Item struct {
 // decided.
 func Inbox(t *Tree) []Item {
 	var out []Item
-	guards := guards()
 	for _, task := range t.order {
 		if task.SupersededBy != "" || task.State == Completed {
 			continue
 		}
 		if item, ok := t.item(task); ok {
 			item.TaskID, item.StoryID, item.Name = task.ID, task.StoryID, task.Name
-			item.Actions = t.offers(task, guards)
+			item.Actions = t.Actions(task)
 			out = append(out, item)
 		}
 	}

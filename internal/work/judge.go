@@ -207,14 +207,19 @@ func (s *Step) SpawnFix(t *Task, f Fix) error {
 		AcceptanceCriteria: t.AcceptanceCriteria, Gates: t.Gates, Review: t.Review, CommitType: t.CommitType,
 		Origin: FromSystem, CreatedBy: t.CreatedBy, AttemptOf: t.Position(), AttemptNo: n, BuiltOn: t.BuiltOn,
 		ExtraFixes: t.ExtraFixes + f.Extra, RejectionComment: f.Comment, RejectionFindings: f.Findings,
-		Interactions: slices.Clone(t.Interactions), State: Queued,
+		Interactions: slices.Clone(t.Interactions), State: Pending,
 		Book: Book{Base: t.Book.Head, Head: t.Book.Head, MergeIn: f.MergeIn, Conflicts: f.Conflicts},
 	}
 	t.SupersededBy, t.BlockedOn, t.Hold, t.Reason = fix.ID, NotBlocked, NoHold, ""
 	s.edit(t)
 	s.stateChanged(t)
 	s.add(fix)
-	s.addRun(fix, AgentRun)
+	// Below a parent that runs again (it was cancelled while this was integrated)
+	// it waits for that run, as any child does.
+	if parent := s.Tree.Task(t.ParentTaskID); parent == nil || parent.Waiting(Blocked, OnChildren) {
+		fix.State = Queued
+		s.addRun(fix, AgentRun)
+	}
 	s.event("fix.spawned", fix, map[string]any{"rejected": t.ID, "attempt": n})
 	return nil
 }

@@ -36,17 +36,18 @@ type Tree struct {
 	last       time.Time                // when the newest task was created
 }
 
-// machines are the tables, which never change.
+// machines are the tables, which never change: built once, not for every step.
 type machines struct {
 	task      Table[State, Trigger]
 	execution Table[ExecutionState, ExecutionTrigger]
 	story     Table[StoryStatus, Act]
+	guards    []guard
 }
 
 // NewTree makes a tree from rows, in any order.
 func NewTree(id TreeID, tasks []*Task, executions []*Execution, merges []*Merge) *Tree {
 	t := &Tree{
-		ID: id, Outer: map[Position]Outer{}, machines: machines{TaskMachine(), ExecutionMachine(), StoryMachine()},
+		ID: id, Outer: map[Position]Outer{}, machines: machines{TaskMachine(), ExecutionMachine(), StoryMachine(), guards()},
 		tasks: map[TaskID]*Task{}, executions: map[ExecutionID]*Execution{}, merges: map[MergeID]*Merge{},
 		children: map[TaskID][]*Task{}, attempts: map[Position][]TaskID{}, judges: map[TaskID][]TaskID{},
 		dependants: map[Position][]TaskID{}, runs: map[TaskID][]ExecutionID{},
