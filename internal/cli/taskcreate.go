@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -191,12 +192,16 @@ func (f *createFlags) fromFile(c *cobra.Command, s *shell) (requests []app.TaskR
 	return requests, many, err
 }
 
-// create makes the tasks in order. When one is refused those before it exist,
-// are printed, and the error says so.
+// create makes the tasks in order, all or none, and starts them when all are
+// there. With an idempotency key none is taken back, for it may be from an
+// earlier request: those before the refused one are printed, and the same
+// command goes on from there.
 func (s *shell) create(ctx context.Context, api app.API, requests []app.TaskRequest, many bool) error {
 	var made []*app.TaskView
 	var failed error
+	whole := many && requests[0].IdempotencyKey == ""
 	for i, r := range requests {
+		r.Start = r.Start && !whole
 		view, err := api.CreateTask(ctx, r)
 		if err != nil {
 			failed = err
@@ -207,8 +212,20 @@ func (s *shell) create(ctx context.Context, api app.API, requests []app.TaskRequ
 		}
 		made = append(made, view)
 	}
+	if whole && failed != nil {
+		return errors.Join(failed, takeBack(context.WithoutCancel(ctx), api, made))
+	}
 	if len(made) == 0 {
 		return failed
+	}
+	for i := range made {
+		if whole && requests[i].Start {
+			view, err := api.StartTask(ctx, string(made[i].ID))
+			if err != nil {
+				return fmt.Errorf("start task %d of %d (%s): %w", i+1, len(requests), requests[i].Name, err)
+			}
+			made[i] = view
+		}
 	}
 	var answer any = made
 	if !many {
@@ -223,6 +240,15 @@ func (s *shell) create(ctx context.Context, api app.API, requests []app.TaskRequ
 		return failed
 	}
 	return err
+}
+
+// takeBack removes what was made, the last first: a later one may depend on it.
+func takeBack(ctx context.Context, api app.API, made []*app.TaskView) error {
+	var all error
+	for _, v := range slices.Backward(made) {
+		all = errors.Join(all, api.RemoveTask(ctx, string(v.ID)))
+	}
+	return all
 }
 
 // commandLine reads argv from a flag.

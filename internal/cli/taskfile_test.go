@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,9 +154,22 @@ func TestCreateFromFile(t *testing.T) {
 		}
 		return nil
 	}}
-	r = run(t.Context(), api, file("- name: a\n- name: b\n- name: c\n"), "task", "create", "-f", "-")
-	if r.code != 3 || r.out != "made1  PENDING  a\n" || r.err != "error: task 2 of 3 (b): there is no project\nhint: add it\n" {
+	three := file("- name: a\n- name: b\n- name: c\n")
+	r = run(t.Context(), api, three, "task", "create", "-f", "-", "--start")
+	if r.code != 3 || r.out != "" || r.err != "error: task 2 of 3 (b): there is no project\nhint: add it\n" {
 		t.Errorf("refused: %+v", r)
+	}
+	if len(api.requests) != 1 || api.requests[0].Start || !slices.Equal(api.asked, []string{"remove made1"}) {
+		t.Errorf("of a file that is refused something is left: %+v, asked %q", api.requests, api.asked)
+	}
+	r = run(t.Context(), api, three, "task", "create", "-f", "-", "--idempotency-key", "k")
+	if r.code != 3 || r.out != "made2  PENDING  a\n" || len(api.asked) != 1 {
+		t.Errorf("with a key what is there stays: %+v, asked %q", r, api.asked)
+	}
+	api = &fake{tasks: []*app.TaskView{task("made1", "QUEUED/slot"), task("made2", "QUEUED/slot"), task("made3", "QUEUED/slot")}}
+	r = run(t.Context(), api, three, "task", "create", "-f", "-", "--start")
+	if r.code != 0 || api.requests[0].Start || !slices.Equal(api.asked, []string{"start", "start", "start"}) {
+		t.Errorf("started when all are there: %+v, asked %q", r, api.asked)
 	}
 	if r := run(t.Context(), nil, file("- name: a\n- nam: b\n"), "task", "create", "-f", "-"); r.code != 2 || !strings.Contains(r.err, "standard input: line 2") {
 		t.Errorf("a bad file must not reach the server: %+v", r)
