@@ -44,8 +44,9 @@ func (s *sim) person() {
 	if action == work.DoRemove && !s.one(4) {
 		return
 	}
+	was := t.State
 	err := s.do(tree, alice, s.command(t, action))
-	s.say("alice: %s %s (%s): %v", action, t.ID, t.State, err)
+	s.say("alice: %s %s (%s): %v", action, t.ID, was, err)
 	if offered := slices.Contains(legal, action); (err == nil) != offered {
 		switch e, _ := work.AsError(err); {
 		case err == nil:

@@ -10,8 +10,8 @@
 //
 // # Invariants
 //
-//   - A state changes only through [Step.move], that is by a row of the task
-//     table ([TaskMachine]); executions by [ExecutionMachine].
+//   - A state changes only along a row of the task table ([TaskMachine]), an
+//     execution's along one of [ExecutionMachine]; docs/states.md shows both.
 //   - "Which task stands at this place now" is decided by [Tree.Current] alone.
 //     A [Position] (the anchor) and a [TaskID] are different types, so that
 //     reading an anchor's state where the current attempt is meant does not
@@ -32,7 +32,12 @@
 //
 // # When it fails
 //
-// A command that the state does not allow returns an *Error and must leave the
-// caller to throw the Step and its Tree away; nothing half-done is kept,
-// because nothing was written.
+// A command that the state does not allow returns an *Error and has changed
+// nothing: [Step.Dirty] is false, and the tree can be used again. An error after
+// changes (package review found a broken rule) leaves the caller to throw the
+// Step and its Tree away; nothing half-done is kept, because nothing was written.
+//
+// Effects are delivered at least once, late or doubled; a report about what is
+// past is refused with [Conflict] and changes nothing. What was never delivered is
+// given again by [Settle] with Redeliver.
 package work
