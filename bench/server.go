@@ -54,7 +54,7 @@ func (b *bench) serve(ctx context.Context, dir string, slots int) (*server, erro
 // start starts a server on a data folder whose last event is known.
 func (b *bench) start(ctx context.Context, dir string, slots int, after int64) (*server, error) {
 	s := &server{dir: dir, events: watch{seen: map[work.TaskID]map[string]stamp{}, changed: make(chan struct{})}}
-	s.cmd = exec.Command(b.binary, "serve", "--addr", "127.0.0.1:0", "--data-dir", dir, "--slots", strconv.Itoa(slots), "--log-level", "warn") //nolint:noctx // close ends it in order
+	s.cmd = exec.Command(b.binary, "serve", "--addr", "127.0.0.1:0", "--data-dir", dir, "--slots", strconv.Itoa(slots), "--log-level", "error") //nolint:noctx // close ends it in order
 	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C"}
 	s.cmd.Stderr = os.Stderr
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is ours to pass on
