@@ -27,17 +27,16 @@ func (v *Vaults) Diff(ctx context.Context, project work.Project, base, head stri
 
 // Inspect checks a repository before it becomes a project's.
 func (v *Vaults) Inspect(ctx context.Context, repository, branch string) (realPath, defaultBranch string, err error) {
-	info, err := v.git.Inspect(ctx, repository)
+	if branch != "" {
+		if err := git.ValidBranch(branch); err != nil {
+			return "", "", named(err)
+		}
+	}
+	info, err := v.git.Inspect(ctx, repository, branch)
 	if err != nil {
 		return "", "", named(err)
 	}
-	if branch == "" {
-		branch = info.Branch
-	}
-	if err := git.ValidBranch(branch); err != nil {
-		return "", "", named(err)
-	}
-	return info.Path, branch, nil
+	return info.Path, info.Branch, nil
 }
 
 // codes says what class of error each kind of git error is for a caller.

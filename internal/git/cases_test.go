@@ -14,7 +14,7 @@ func TestB01UnbornRepository(t *testing.T) {
 	l := newLab(t, "")
 	e := filepath.Join(filepath.Dir(l.repo), "E")
 	sh(t, filepath.Dir(l.repo), "git init -q -b main E; cd E; "+userConfig)
-	_, err := l.git.Inspect(l.ctx(), e)
+	_, err := l.git.Inspect(l.ctx(), e, "")
 	if wantKind(t, err, KindNoCommits).Hint == "" {
 		t.Error("no hint")
 	}
@@ -29,7 +29,7 @@ func TestB01UnbornRepository(t *testing.T) {
 	if _, err := v.BranchHead(l.ctx(), "main"); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := l.git.Inspect(l.ctx(), e); err != nil || info.Branch != "main" {
+	if info, err := l.git.Inspect(l.ctx(), e, ""); err != nil || info.Branch != "main" {
 		t.Fatalf("inspected %+v, %v", info, err)
 	}
 }

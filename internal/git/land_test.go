@@ -334,13 +334,13 @@ func TestLandOnURL(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "cd ..; git clone -q --bare R remote.git; git init -q --bare empty.git")
 	url := "file://" + filepath.Join(filepath.Dir(l.repo), "remote.git")
-	info, err := l.git.Inspect(l.ctx(), url)
+	info, err := l.git.Inspect(l.ctx(), url, "")
 	if err != nil || info.Branch != "main" || info.Local || info.Head == "" {
 		t.Fatalf("inspected %+v, %v", info, err)
 	}
-	_, err = l.git.Inspect(l.ctx(), "file://"+filepath.Join(filepath.Dir(l.repo), "empty.git"))
+	_, err = l.git.Inspect(l.ctx(), "file://"+filepath.Join(filepath.Dir(l.repo), "empty.git"), "")
 	wantKind(t, err, KindNoCommits)
-	_, err = l.git.Inspect(l.ctx(), "file:///nonexistent/x.git")
+	_, err = l.git.Inspect(l.ctx(), "file:///nonexistent/x.git", "")
 	wantKind(t, err, KindUnreachable)
 	l.vault.Close()
 	v, err := l.git.OpenVault(l.ctx(), filepath.Join(l.dir, "v.git"), url)

@@ -16,22 +16,32 @@ func TestInspect(t *testing.T) {
 		"linked": {Path: filepath.Join(top, "linked"), Local: true, Branch: "side"},
 		"B.git":  {Path: filepath.Join(top, "B.git"), Local: true, Branch: "trunk", Bare: true},
 	} {
-		got, err := l.git.Inspect(l.ctx(), filepath.Join(top, path))
+		got, err := l.git.Inspect(l.ctx(), filepath.Join(top, path), "")
 		if want.Head = sh(t, l.repo, "git rev-parse trunk"); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", path, got, err)
 		}
 	}
 	for path, kind := range map[string]Kind{
-		"R/sub": KindNotARepository, "R/a": KindNotARepository, "nowhere": KindUnreachable, "detached": KindNoCommits,
+		"R/sub": KindNotARepository, "R/a": KindNotARepository, "nowhere": KindNotARepository, "detached": KindNoCommits,
 	} {
-		_, err := l.git.Inspect(l.ctx(), filepath.Join(top, path))
+		_, err := l.git.Inspect(l.ctx(), filepath.Join(top, path), "")
 		wantKind(t, err, kind)
 	}
 	sh(t, l.repo, "git checkout -q --detach")
-	_, err := l.git.Inspect(l.ctx(), l.repo)
+	_, err := l.git.Inspect(l.ctx(), l.repo, "")
 	wantKind(t, err, KindDetached)
+	sh(t, l.repo, "git update-ref refs/remotes/origin/far/away HEAD")
+	for _, branch := range []string{"side", "far/away"} { // one that is named does not need HEAD
+		if got, err := l.git.Inspect(l.ctx(), l.repo, branch); err != nil || got.Branch != branch || got.Head == "" {
+			t.Errorf("on %s: %+v, %v", branch, got, err)
+		}
+	}
+	_, err = l.git.Inspect(l.ctx(), l.repo, "away")
+	wantKind(t, err, KindBranchMissing)
+	_, err = l.git.Inspect(l.ctx(), "file://"+filepath.Join(top, "B.git"), "nowhere")
+	wantKind(t, err, KindBranchMissing)
 	for _, bad := range []string{"ext::sh -c 'touch x'", "-x", "ftp://x/y", "", "a\nb"} {
-		if _, err := l.git.Inspect(l.ctx(), bad); err == nil {
+		if _, err := l.git.Inspect(l.ctx(), bad, ""); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,13 +35,13 @@ func parseSource(text string) (source, error) {
 	case text == "":
 		return source{}, nil
 	case strings.ContainsAny(text, "\x00\n\r"):
-		return source{}, fail(KindUnreachable, "%q is not a path or URL", text)
+		return source{}, fail(KindNotARepository, "%q is not a path or URL", text)
 	case strings.HasPrefix(text, "/"), strings.HasPrefix(text, "."):
 		return source{sourcePath, text}, nil
 	case urlPattern.MatchString(text):
 		return source{sourceURL, text}, nil
 	case strings.Contains(text, "::") || strings.Contains(text, "://") || strings.HasPrefix(text, "-"):
-		return source{}, fail(KindUnreachable, "%q is not a path or URL that can be used", text).
+		return source{}, fail(KindNotARepository, "%q is not a path or URL that can be used", text).
 			hint("only file, https, http, ssh and git URLs are used")
 	}
 	return source{sourcePath, text}, nil
@@ -139,19 +141,24 @@ type RepoInfo struct {
 }
 
 // Inspect looks at a local path or URL. Unborn, detached, unreadable and
-// foreign-format repositories are errors of their own kind.
-func (g *Git) Inspect(ctx context.Context, pathOrURL string) (RepoInfo, error) {
+// foreign-format repositories are errors of their own kind. With a branch that
+// one counts, and it does not matter which is checked out; it may be one that
+// the repository knows only of a remote of its own.
+func (g *Git) Inspect(ctx context.Context, pathOrURL, branch string) (RepoInfo, error) {
 	src, err := parseSource(pathOrURL)
 	if err != nil {
 		return RepoInfo{}, err
 	}
 	switch src.kind {
 	case sourceURL:
-		return g.inspectURL(ctx, src.text)
+		return g.inspectURL(ctx, src.text, branch)
 	case sourceNone:
 		return RepoInfo{}, fail(KindUnreachable, "no repository was named")
 	}
 	loc, err := locate(src.text)
+	if errors.Is(err, fs.ErrNotExist) {
+		return RepoInfo{}, fail(KindNotARepository, "there is nothing at %s", src.text).because(err).hint("check the path")
+	}
 	if err != nil {
 		return RepoInfo{}, err
 	}
@@ -174,6 +181,9 @@ func (g *Git) Inspect(ctx context.Context, pathOrURL string) (RepoInfo, error) {
 	if err != nil {
 		return RepoInfo{}, err
 	}
+	if branch != "" && len(refs) > 0 {
+		return info.on(branch, branchOf(refs, branch), pathOrURL)
+	}
 	if loc.reftable() { // its HEAD file is a dummy
 		out, err := g.run(ctx, command{args: []opt{"symbolic-ref", "-q", "HEAD"}, env: []string{"GIT_DIR=" + loc.gitDir}})
 		if err != nil && len(refs) > 0 {
@@ -181,27 +191,51 @@ func (g *Git) Inspect(ctx context.Context, pathOrURL string) (RepoInfo, error) {
 		}
 		head = append([]byte("ref: "), out...)
 	}
-	branch, onBranch := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/")
-	info.Branch = branch
+	current, onBranch := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/")
 	switch {
-	case !onBranch:
-		info.Branch = ""
-		return info, detached(pathOrURL)
-	case refs["refs/heads/"+branch] != "":
-		info.Head = refs["refs/heads/"+branch]
-		return info, nil
 	case len(refs) == 0:
+		info.Branch = current
 		return info, noCommits(pathOrURL)
+	case !onBranch:
+		return info, detached(pathOrURL)
+	case refs["refs/heads/"+current] != "":
+		return info.on(current, refs["refs/heads/"+current], pathOrURL)
 	}
-	return info, fail(KindNoCommits, "branch %q of %s has no commits", branch, pathOrURL).
+	info.Branch = current
+	return info, fail(KindNoCommits, "branch %q of %s has no commits", current, pathOrURL).
 		hint("name another branch, or make a first commit on it")
+}
+
+// on is the repository seen from one of its branches.
+func (i RepoInfo) on(branch, head, where string) (RepoInfo, error) {
+	i.Branch, i.Head = branch, head
+	if head == "" {
+		return i, fail(KindBranchMissing, "there is no branch %q in %s", branch, where).hint("name another branch, or make this one")
+	}
+	return i, nil
+}
+
+// branchOf finds a branch among a repository's refs, else among what it knows
+// of its remotes.
+func branchOf(refs map[string]string, branch string) string {
+	if hash := refs["refs/heads/"+branch]; hash != "" {
+		return hash
+	}
+	for _, ref := range sortedKeys(refs) {
+		if name, ok := strings.CutPrefix(ref, "refs/remotes/"); ok {
+			if _, name, _ = strings.Cut(name, "/"); name == branch {
+				return refs[ref]
+			}
+		}
+	}
+	return ""
 }
 
 func detached(where string) *Error {
 	return fail(KindDetached, "HEAD of %s is on no branch", where).hint("name the branch to work on")
 }
 
-func (g *Git) inspectURL(ctx context.Context, url string) (RepoInfo, error) {
+func (g *Git) inspectURL(ctx context.Context, url, branch string) (RepoInfo, error) {
 	out, err := g.run(ctx, command{args: []opt{"ls-remote", "--symref"}, values: []string{url}, network: true})
 	if err != nil {
 		return RepoInfo{}, unreachable(url, err)
@@ -220,6 +254,8 @@ func (g *Git) inspectURL(ctx context.Context, url string) (RepoInfo, error) {
 	switch {
 	case len(heads) == 0:
 		return info, noCommits(url)
+	case branch != "":
+		return info.on(branch, heads[branch], url)
 	case info.Branch == "":
 		return info, detached(url)
 	case info.Head == "":
