@@ -49,7 +49,9 @@ func environ(ts *testscript.TestScript) []string {
 }
 
 func serve(ts *testscript.TestScript, args []string) {
-	ts.Check(worldOf(ts).start(environ(ts), args))
+	w := worldOf(ts)
+	ts.Check(w.start(environ(ts), args))
+	ts.Setenv("URL", w.url)
 }
 
 func stop(ts *testscript.TestScript, _ []string) { ts.Check(worldOf(ts).stop()) }
@@ -64,7 +66,7 @@ func rounds(ts *testscript.TestScript, args []string) {
 		ts.Setenv("ROUND", strconv.Itoa(i+1))
 		ts.Check(ts.Exec("sh", "-eu", ts.MkAbs(args[1])))
 		ts.Check(w.kill())
-		ts.Check(w.start(environ(ts), w.flags))
+		serve(ts, w.flags)
 		ts.Check(ts.Exec("sh", "-eu", ts.MkAbs(args[2])))
 	}
 }

@@ -9,7 +9,7 @@
 // commands there are:
 //
 //	serve [NAME=VALUE]… [FLAG]…
-//	                   start the server, wait until it serves
+//	                   start the server, wait until it serves (at $URL)
 //	stop               end it as an operator would; it must end well
 //	kill9              kill it (SIGKILL) and nothing else
 //	rounds N A B       N times: run shell script A, kill9, serve, run shell script B
