@@ -21,9 +21,10 @@ type Core interface {
 	PlanRun(ctx context.Context, tree work.TreeID, id work.ExecutionID) (*app.RunPlan, error)
 }
 
-// Tasks is what the janitor needs to know of tasks.
+// Tasks is what the janitor needs to know of tasks and of their executions.
 type Tasks interface {
 	Task(ctx context.Context, id work.TaskID) (*work.Task, error)
+	Execution(ctx context.Context, ref string) (*work.Execution, error)
 }
 
 // Options is what an engine stands on.

@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
@@ -110,4 +113,40 @@ func TestStoppedServerGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.state(task.ID, work.Cancelled)
+}
+
+// A server that was killed while a judge worked has not removed the workspace
+// the judge had; the next one does.
+func TestLostJudgeLeavesNoWorkspace(t *testing.T) {
+	w := newWorld(t, 4)
+	w.project(app.ProjectInput{})
+	bin, open := filepath.Join(w.dir, "bin"), filepath.Join(w.dir, "open")
+	w.checker("test -e " + open + " || sleep 60")
+	task := w.task(app.TaskRequest{Agent: app.AgentInput{Instructions: "echo x>x"}})
+	workspaces := func() []string {
+		list, _ := filepath.Glob(filepath.Join(w.dir, "workspaces", "x-*")) // the pattern is well formed
+		return list
+	}
+	for end := time.Now().Add(20 * time.Second); len(workspaces()) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no judge works")
+		}
+	}
+	for _, file := range []string{bin, open} { // nothing can be removed: there is no bin
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.crash()
+	if len(workspaces()) != 1 {
+		t.Fatalf("left by the crash: %q", workspaces())
+	}
+	if err := os.Remove(bin); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.state(task.ID, work.Completed)
+	if left := workspaces(); len(left) != 0 {
+		t.Errorf("left: %q", left)
+	}
 }

@@ -37,8 +37,34 @@ func (e *Engine) recover(ctx context.Context) error {
 		if err := e.lose(ctx, x); err != nil {
 			return err
 		}
+		if err := e.throwAway(ctx, x.TreeID, x.ID); err != nil {
+			e.o.Log.Warn("discard the workspace of a lost execution", "execution", x.ID, "error", err)
+		}
 	}
 	return nil
+}
+
+// throwAway discards the workspace of a judge or of gates. A run that ends does
+// it itself; this is for one that was killed with its server.
+func (e *Engine) throwAway(ctx context.Context, tree work.TreeID, x work.ExecutionID) error {
+	dir := e.workspace(throwAwayPrefix + string(x))
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var project work.Project
+	err := e.o.Core.View(ctx, tree, func(t *work.Tree) error {
+		project = t.Project
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	v, err := e.vaults.get(ctx, project)
+	if err != nil {
+		return err
+	}
+	_, err = v.Discard(ctx, dir, e.binDir())
+	return err
 }
 
 func (e *Engine) lose(ctx context.Context, x work.Execution) error {
@@ -192,10 +218,18 @@ func (e *Engine) cleanUp(ctx context.Context) error {
 	return errors.Join(err, e.expireTranscripts(now))
 }
 
-// expire reclaims the workspace of a task that ended long ago.
+// expire reclaims the workspace of a task that ended long ago, and of an
+// execution that is over.
 func (e *Engine) expire(ctx context.Context, name string, now time.Time) error {
+	if id, ok := strings.CutPrefix(name, throwAwayPrefix); ok {
+		x, err := e.o.Tasks.Execution(ctx, id)
+		if err != nil || x.Live() {
+			return nil //nolint:nilerr // unknown to us: not ours to remove
+		}
+		return e.throwAway(ctx, x.TreeID, x.ID)
+	}
 	if strings.Contains(name, "-") || strings.HasPrefix(name, ".") {
-		return nil // of an execution or a merge: removed by those
+		return nil // of a merge: removed with it
 	}
 	t, err := e.o.Tasks.Task(ctx, work.TaskID(name))
 	if err != nil || !(t.State.Ended() || t.SupersededBy != "") || t.UpdatedAt.After(now.Add(-e.o.Retention.Workspaces)) {

@@ -136,7 +136,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	}
 	ws := git.Workspace{Dir: r.e.workspace(string(p.Task.ID)), Branch: p.Task.Ref(), Merge: p.Task.Book.MergeIn}
 	if p.Detached {
-		ws = git.Workspace{Dir: r.e.workspace("x-" + string(p.Execution.ID)), Base: p.Base}
+		ws = git.Workspace{Dir: r.e.workspace(throwAwayPrefix + string(p.Execution.ID)), Base: p.Base}
 	}
 	r.dir = ws.Dir
 	if p.Execution.Kind == work.SubmitRun {
@@ -408,6 +408,9 @@ func (e *Engine) unpark(id work.ExecutionID) {
 	defer e.mu.Unlock()
 	delete(e.parking, id)
 }
+
+// throwAwayPrefix begins the name of a workspace that belongs to an execution.
+const throwAwayPrefix = "x-"
 
 func (e *Engine) workspace(name string) string { return filepath.Join(e.o.DataDir, "workspaces", name) }
 func (e *Engine) binDir() string               { return filepath.Join(e.o.DataDir, "bin") }
