@@ -207,7 +207,8 @@ func (c *commit) writeRuns() error {
 	return err
 }
 
-// writeEdges keeps the edges of the tree equal to what its root depends on.
+// writeEdges keeps the edges of the tree equal to what its root depends on or
+// is built on: what it is built on has been a dependency before.
 // All of a root's dependencies are other trees: it has no siblings.
 func (c *commit) writeEdges() error {
 	if c.removed {
@@ -218,21 +219,21 @@ func (c *commit) writeEdges() error {
 	if i < 0 {
 		return nil // the root has not changed
 	}
-	wanted := c.Tasks[i].DependsOn
+	root := c.Tasks[i]
 	rows, err := c.query(selectEdges, string(c.Tree))
 	stored, err := collect(rows, err, text[work.Position])
 	if err != nil {
 		return err
 	}
 	for _, pos := range stored {
-		if slices.Contains(wanted, pos) {
+		if slices.Contains(root.Outside(), pos) {
 			continue
 		}
 		if _, err := c.exec(deleteEdge, string(c.Tree), string(pos)); err != nil {
 			return err
 		}
 	}
-	for _, pos := range wanted {
+	for _, pos := range root.DependsOn {
 		if slices.Contains(stored, pos) {
 			continue
 		}

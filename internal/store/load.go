@@ -124,10 +124,14 @@ func (s *Store) Refresh(ctx context.Context, tree *work.Tree) error {
 		tree.Project = *p
 	}
 	root := tree.Current(tree.Root())
-	if root == nil || (len(root.DependsOn) == 0 && len(tree.Outer) == 0) {
+	if root == nil {
 		return nil
 	}
-	outer, err := s.Outer(ctx, root.DependsOn)
+	outside := root.Outside()
+	if len(outside) == 0 && len(tree.Outer) == 0 {
+		return nil
+	}
+	outer, err := s.Outer(ctx, outside)
 	if err != nil {
 		return err
 	}

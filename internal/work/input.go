@@ -198,7 +198,7 @@ func (t *Tree) sameChild(pos Position, in TaskInput) error {
 	child := t.Task(TaskID(pos))
 	same := child.Agent.Instructions == in.Agent.Instructions && child.Description == in.Description &&
 		slices.Equal(child.AcceptanceCriteria, in.AcceptanceCriteria) && slices.Equal(child.DependsOn, in.DependsOn) &&
-		in.Kind == child.Kind
+		in.Kind == child.Kind && in.Agent.Role == child.Role()
 	if !same {
 		return Errorf(Conflict, "a subtask named %q exists with other content (%s)", in.Name, child.ID).WithReason("name_taken").WithHint("choose another name")
 	}
@@ -276,8 +276,8 @@ func (t *Task) checkValues() error {
 }
 
 func checkText(name, text string, most int, lines bool) error {
-	if len(text) > most {
-		return Errorf(Invalid, "%s is %d bytes long, at most %d are taken", name, len(text), most)
+	if err := checkLength(name, text, most); err != nil {
+		return err
 	}
 	if strings.ToValidUTF8(text, "") != text {
 		return Errorf(Invalid, "%s is not valid UTF-8", name)

@@ -408,6 +408,9 @@ func (c Ask) apply(s *Step) error {
 	if x.Asked != nil {
 		return Errorf(Illegal, "this run has asked already").WithReason("already_asked")
 	}
+	if err := c.Question.check(); err != nil {
+		return err
+	}
 	q := c.Question
 	q.AskedAt = s.Now
 	x.Asked = &q
@@ -430,6 +433,9 @@ func (c Report) apply(s *Step) error {
 		return Errorf(Conflict, "execution %s is over", c.Execution).WithReason("stale")
 	}
 	t := s.Tree.Task(x.TaskID)
+	if err := c.check(t); err != nil {
+		return err
+	}
 	if c.Verdict != nil {
 		if t.Judges == nil {
 			return Errorf(Forbidden, "only a judging role may report a verdict").WithReason("not_a_judge")

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -165,6 +166,17 @@ func (b BuiltOn) Position() Position {
 		return b.At
 	}
 	return Position(b.TaskID)
+}
+
+// Outside lists the places in other trees that a root waits for or is built on.
+func (t *Task) Outside() []Position {
+	out := slices.Clone(t.DependsOn)
+	for _, b := range t.BuiltOn {
+		if !slices.Contains(out, b.Position()) {
+			out = append(out, b.Position())
+		}
+	}
+	return out
 }
 
 // Absorb is a commit of another tree that is being merged into a task, since
