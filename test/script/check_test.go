@@ -161,14 +161,14 @@ func moves(t *work.Task) bool {
 	return false
 }
 
-// checkTask: a person can always do something but for what is done; executions
-// do not overlap, and none is alive where the task is over.
+// checkTask: a person can always do something but for what is done or dropped;
+// executions do not overlap, and none is alive where the task is over.
 func checkTask(ctx context.Context, api app.API, t *work.Task) error {
 	view, err := api.Task(ctx, string(t.ID))
 	if err != nil {
 		return err
 	}
-	if len(view.Actions) == 0 && t.State != work.Completed && t.Judges == nil {
+	if len(view.Actions) == 0 && t.State != work.Completed && !t.Dropped && t.Judges == nil {
 		return fmt.Errorf("task %s is %s and offers nothing to do", t.ID, t.State)
 	}
 	if t.State.EndedBadly() && t.Reason == "" {
