@@ -61,18 +61,19 @@ type Retention struct {
 
 // Engine carries out effects. Make one with New, then Run it.
 type Engine struct {
-	o       Options
-	vaults  *Vaults
-	slots   slots
-	timer   alarm
-	mu      sync.Mutex
-	parking map[work.ExecutionID]context.CancelCauseFunc // running agents
-	stop    context.Context                              // ends when the server stops
+	o        Options
+	vaults   *Vaults
+	slots    slots
+	timer    alarm
+	mu       sync.Mutex
+	parking  map[work.ExecutionID]context.CancelCauseFunc // running agents
+	landings map[work.MergeID]chan struct{}               // being landed; closed when that is over
+	stop     context.Context                              // ends when the server stops
 }
 
 // New makes an engine and joins it to its queue; it starts nothing.
 func New(o Options) *Engine {
-	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}}
+	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}, landings: map[work.MergeID]chan struct{}{}}
 	e.vaults = o.Vaults
 	e.slots = newSlots(o.Slots, o.PerAgent)
 	e.timer = newAlarm()

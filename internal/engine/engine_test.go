@@ -150,3 +150,30 @@ func TestLostJudgeLeavesNoWorkspace(t *testing.T) {
 		t.Errorf("left: %q", left)
 	}
 }
+
+// TestLandingDeliveredTwiceLandsOnce: at a start of the server a landing may be
+// delivered again while an older delivery is still at work on it.
+func TestLandingDeliveredTwiceLandsOnce(t *testing.T) {
+	w := newWorld(t, 4)
+	w.project(app.ProjectInput{})
+	w.checker("true")
+	for range 5 {
+		task := w.task(app.TaskRequest{Agent: app.AgentInput{Instructions: "echo $CLAUDOMATOR_TASK_ID>$CLAUDOMATOR_TASK_ID"}})
+		w.state(task.ID, work.Completed)
+		m, err := w.service.StartMerge(w.ctx, string(task.ID), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			if err := w.service.Do(w.ctx, task.TreeID, work.System(), work.Settle{Redeliver: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m = w.landed(m); m.Status != work.MergeLanded {
+			t.Errorf("the landing is %s: %s", m.Status, m.Message)
+		}
+	}
+	if got := w.git("-C", w.repo, "rev-list", "--merges", "--count", "main"); got != "5" {
+		t.Errorf("main has %s merges, want 5", got)
+	}
+}

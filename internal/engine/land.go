@@ -115,6 +115,11 @@ func (e *Engine) mergeDir(id work.MergeID) string { return e.workspace("m-" + st
 // land builds all merges aside and moves the target once. Whatever prevents it
 // is a named refusal, and the target is as it was.
 func (e *Engine) land(ctx context.Context, f work.Effect) error {
+	release, err := e.alone(ctx, f.Merge)
+	if err != nil {
+		return err
+	}
+	defer release()
 	l, err := e.landing(ctx, f)
 	if err != nil {
 		return err
@@ -149,6 +154,33 @@ func (e *Engine) land(ctx context.Context, f work.Effect) error {
 		e.o.Log.Warn("landing", "merge", f.Merge, "warning", w.Message, "paths", w.Paths)
 	}
 	return e.landed(ctx, f, got.Commit)
+}
+
+// alone waits until no other delivery of the same landing is at work: a second
+// one would find its target busy, and report the landing refused that the first
+// one completes. After it, the second finds that nothing is left to do.
+func (e *Engine) alone(ctx context.Context, id work.MergeID) (release func(), err error) {
+	for {
+		e.mu.Lock()
+		busy := e.landings[id]
+		if busy == nil {
+			done := make(chan struct{})
+			e.landings[id] = done
+			e.mu.Unlock()
+			return func() {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				delete(e.landings, id)
+				close(done)
+			}, nil
+		}
+		e.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // landed reports that the target has moved. It is repeated until it is stored:
