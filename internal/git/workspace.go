@@ -67,6 +67,11 @@ func (v *Vault) Prepare(ctx context.Context, ws Workspace) (Prepared, error) {
 		w.removeSpecial()
 	}
 	w.Ready, w.Branch, w.Base, w.Taken, w.Merge, w.Conflicts = false, ws.Branch, head, "", "", nil
+	if !p.Created { // all is kept: a .git that a crash leaves half made holds nothing
+		if err := w.save(); err != nil {
+			return Prepared{}, err
+		}
+	}
 	var m merged
 	if ws.Merge != "" {
 		if head, m, err = v.startMerge(ctx, ws, head); err != nil {
