@@ -165,14 +165,15 @@ type promptFacts struct {
 // prompt composes what an agent reads. A command gets its instructions byte for
 // byte; a judging one the judge's prompt.
 func prompt(tree *work.Tree, t *work.Task, role work.RoleConfig, spec work.AgentSpec) (string, error) {
+	if t.Judges == nil && spec.Type == "command" {
+		return instructions(t), nil
+	}
 	facts := promptFacts{RunContext: contextOf(tree, t), Instructions: instructions(t), Conflicts: t.Book.Conflicts}
 	name := "prompts/work.md"
 	if t.Judges != nil {
 		name = "prompts/judge.md"
 		facts.Judged = tree.Task(t.Judges.TaskID)
 		facts.Instructions = instructions(facts.Judged)
-	} else if spec.Type == "command" {
-		return facts.Instructions, nil
 	}
 	tmpl, err := template.ParseFS(promptFiles, name)
 	if err != nil {

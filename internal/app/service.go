@@ -90,16 +90,16 @@ func (s *Service) attempt(ctx context.Context, id work.TreeID, by work.Actor, be
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			s.cache.forget(id) // decided on, but not kept: read it again
-		}
-	}()
 	rules, err := s.rules(ctx)
 	if err != nil {
 		return err
 	}
 	step := work.NewStep(tree, s.o.Now(), s.o.IDs, by)
+	defer func() {
+		if err != nil && step.Dirty() {
+			s.cache.forget(id) // changed here, but not kept: read it again
+		}
+	}()
 	step.MaxFixes = review.MaxFixes(tree)
 	key := keyed{}
 	if k, ok := c.(keyed); ok {
