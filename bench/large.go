@@ -35,7 +35,7 @@ func (b *bench) large(ctx context.Context) (rows []row, err error) {
 	if err := repository(ctx, repo, files); err != nil {
 		return nil, err
 	}
-	g, err := git.New(git.Options{})
+	g, err := git.New(ctx, git.Options{Environ: os.Environ()})
 	if err != nil {
 		return nil, fmt.Errorf("find git: %w", err)
 	}

@@ -20,7 +20,7 @@ func doctor(ctx context.Context, o cli.DoctorOptions) ([]cli.Check, error) {
 		return nil, err
 	}
 	checks := []cli.Check{{Name: "configuration", Status: cli.CheckOK, Message: fmt.Sprintf("%d settings, none unknown", len(cfg.Origins()))}}
-	if _, err := git.New(git.Options{}); err != nil {
+	if _, err := git.New(ctx, git.Options{Environ: os.Environ()}); err != nil {
 		checks = append(checks, cli.Check{Name: "git", Status: cli.CheckFail, Message: err.Error(), Hint: "install git 2.38 or newer"})
 	} else {
 		checks = append(checks, cli.Check{Name: "git", Status: cli.CheckOK, Message: "found, new enough"})

@@ -55,7 +55,7 @@ func run(ctx context.Context, cfg *config.Config, logTo io.Writer, ready func(ur
 	if err := s.build(ctx, logTo); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", cfg.Addr)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Addr)
 	if err != nil {
 		return work.Errorf(work.Unavailable, "listen on %s: %w", cfg.Addr, err).WithHint("choose another address with --addr")
 	}
@@ -100,7 +100,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 	if s.host, err = sandbox.Open(sandbox.Options{StateDir: s.path("runs")}); err != nil {
 		return err
 	}
-	g, err := git.New(git.Options{})
+	g, err := git.New(ctx, git.Options{Environ: os.Environ()})
 	if err != nil {
 		return work.Errorf(work.Unavailable, "%w", err).WithHint("install git 2.38 or newer")
 	}

@@ -95,7 +95,7 @@ func (w *world) start() {
 	}
 	host, err := sandbox.Open(sandbox.Options{StateDir: filepath.Join(w.dir, "runs")})
 	must(err)
-	g, err := git.New(git.Options{})
+	g, err := git.New(w.Context(), git.Options{Environ: os.Environ()})
 	must(err)
 	vaults := engine.NewVaults(g, w.dir)
 	queue := engine.NewQueue()

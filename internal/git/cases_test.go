@@ -347,7 +347,7 @@ func TestB61NamesGitQuotes(t *testing.T) {
 		if err != nil || cut || !strings.Contains(string(patch), "+") {
 			t.Errorf("%q: patch %q, %v", f.Path, patch, err)
 		}
-		if strings.ContainsAny(Display(f.Path), "\n\t\xff") {
+		if strings.ContainsAny(Display(f.Path), "\n\t\ufffd") { // U+FFFD also stands for a byte that is no text
 			t.Errorf("shown as %q", Display(f.Path))
 		}
 	}

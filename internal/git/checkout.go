@@ -236,7 +236,7 @@ func (c *checkout) changes(ctx context.Context) ([]string, error) {
 // fields before its path, "u " ten.
 func parseStatus(out []byte) (paths []string, err error) {
 	for record := range strings.SplitSeq(string(out), "\x00") {
-		fields := 0
+		var fields int
 		switch {
 		case record == "" || strings.HasPrefix(record, "# "):
 			continue

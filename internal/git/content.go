@@ -114,7 +114,7 @@ func (s *scanner) load(p string) (mode string, data []byte, size int64, err erro
 	if err != nil {
 		return "", nil, 0, unreadable(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	if info.Size() > largeFile {
 		return mode, nil, info.Size(), nil
 	}
@@ -134,7 +134,7 @@ func (s *scanner) openFile(p string) (*os.File, error) {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		f.Close()
+		_ = f.Close() // only read
 		return nil, errors.Join(err, errors.New("not a regular file any more"))
 	}
 	return f, nil
@@ -145,7 +145,7 @@ func (s *scanner) stream(p string) (string, error) {
 	if err != nil {
 		return "", fail(KindCorruptWorkspace, "read %s", Display(p)).because(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	info, err := f.Stat()
 	if err != nil {
 		return "", fail(KindCorruptWorkspace, "read %s", Display(p)).because(err)

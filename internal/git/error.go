@@ -87,12 +87,6 @@ func fail(kind Kind, format string, args ...any) *Error {
 func (e *Error) hint(text string) *Error     { e.Hint = text; return e }
 func (e *Error) about(paths []string) *Error { e.Paths = displayPaths(paths); return e }
 func (e *Error) because(err error) *Error    { e.Err = err; return e }
-func (e *Error) is(kinds ...Kind) (hit bool) {
-	for _, k := range kinds {
-		hit = hit || e.Kind == k
-	}
-	return hit
-}
 
 func joinSome(all []string, limit int) string {
 	if len(all) <= limit {

@@ -45,11 +45,11 @@ func (c *calls) take() []string {
 
 func newGit(t testing.TB, c *calls) *Git {
 	t.Helper()
-	o := Options{Timeout: 30 * time.Second}
+	o := Options{Timeout: 30 * time.Second, Environ: os.Environ()}
 	if c != nil {
 		o.Trace = c.add
 	}
-	g, err := New(o)
+	g, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

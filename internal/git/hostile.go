@@ -52,7 +52,7 @@ func readPlain(root *os.Root, name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
 		err = unsafe(".git/"+name, "is too large")
@@ -170,11 +170,8 @@ func traces(root *os.Root) map[string]string {
 		}
 	}
 	_ = fs.WalkDir(root.FS(), "refs", func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || len(found) > maxTraces {
-			return nil
-		}
-		if data, err := readPlain(root, p, maxSmall); err == nil {
-			if hash := strings.TrimSpace(string(data)); isHash(hash) {
+		if err == nil && d.Type().IsRegular() && len(found) <= maxTraces {
+			if hash := hashIn(root, p); hash != "" {
 				found[hash] = p
 			}
 		}
@@ -195,6 +192,15 @@ func traces(root *os.Root) map[string]string {
 }
 
 const maxTraces = 500
+
+// hashIn is the object name that a ref's file holds, "" when it holds none.
+func hashIn(root *os.Root, name string) string {
+	data, err := readPlain(root, name, maxSmall)
+	if hash := strings.TrimSpace(string(data)); err == nil && isHash(hash) {
+		return hash
+	}
+	return ""
+}
 
 // parseReflog returns the new hashes of a reflog.
 func parseReflog(data []byte) (hashes []string) {
@@ -232,13 +238,11 @@ func operationFiles() []operationFile {
 // staleLocks lists lock files; no process of the run is alive any more.
 func staleLocks(root *os.Root) (locks []string) {
 	_ = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil
-		}
-		if d.IsDir() && (p == "objects" || p == "modules" || p == "logs") {
+		switch {
+		case err != nil: // a warning and no inspection: what cannot be read is left out
+		case d.IsDir() && (p == "objects" || p == "modules" || p == "logs"):
 			return fs.SkipDir
-		}
-		if strings.HasSuffix(p, ".lock") && len(locks) < 20 {
+		case strings.HasSuffix(p, ".lock") && len(locks) < 20:
 			locks = append(locks, p)
 		}
 		return nil

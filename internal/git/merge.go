@@ -116,7 +116,7 @@ func (v *Vault) Merge(ctx context.Context, heads []string, message string) (Merg
 // mergeCommit always makes a merge commit of ours and parent; the content comes
 // from merging theirs, which for a resolved conflict is another commit.
 func (v *Vault) mergeCommit(ctx context.Context, ours, theirs, parent, message string, author Identity) (string, []Conflict, error) {
-	tree := ""
+	var tree string
 	ahead, err := v.Contains(ctx, ours, theirs)
 	if err != nil {
 		return "", nil, err

@@ -71,20 +71,20 @@ func (v *Vault) writeLoose(kind string, size int64, from io.Reader) (string, err
 	if err != nil {
 		return "", storageError("write an object", err)
 	}
-	defer os.Remove(tmp.Name()) // gone after the rename; then this does nothing
-	defer tmp.Close()
+	defer func() { _ = os.Remove(tmp.Name()) }() // gone after the rename; then this does nothing
+	defer func() { _ = tmp.Close() }()           // closed and checked before the rename; this is for what fails earlier
 	z, err := zlib.NewWriterLevel(tmp, zlib.BestSpeed)
 	if err != nil {
 		return "", err
 	}
 	h := sha1.New() //nolint:gosec // git's object names
 	w := io.MultiWriter(z, h)
-	fmt.Fprintf(w, "%s %d\x00", kind, size)
+	_, headErr := fmt.Fprintf(w, "%s %d\x00", kind, size)
 	n, err := io.Copy(w, io.LimitReader(from, size+1))
 	if err == nil && n != size {
 		err = errors.New("the file changed while it was read")
 	}
-	if err = errors.Join(err, z.Close(), tmp.Chmod(0o444), tmp.Close()); err != nil {
+	if err = errors.Join(headErr, err, z.Close(), tmp.Chmod(0o444), tmp.Close()); err != nil {
 		return "", storageError("write an object", err)
 	}
 	hash := hex.EncodeToString(h.Sum(nil))

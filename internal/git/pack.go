@@ -39,18 +39,18 @@ func (g *Git) transfer(ctx context.Context, t transfer) error {
 	if err != nil {
 		return fail(KindFailed, "open a pipe").because(err)
 	}
-	defer r.Close()
+	defer closePipes(r)
 	send, err := g.start(ctx, command{
 		args: []opt{"pack-objects", "-q", "--revs", "--thin", "--stdout", "--delta-base-offset"}, env: t.from, lasting: true,
 	}, strings.NewReader(revs.String()), w)
-	w.Close()
+	closePipes(w)
 	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, send.cancel)
 	defer stop()
 	receiveErr := g.receive(ctx, t, r)
-	r.Close() // lets the sender end when the receiver gave up
+	closePipes(r) // lets the sender end when the receiver gave up
 	sendErr := send.wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -59,6 +59,14 @@ func (g *Git) transfer(ctx context.Context, t transfer) error {
 		return sendErr
 	}
 	return receiveErr
+}
+
+// closePipes closes our ends of pipes. Whether what went through them arrived is
+// the processes' to say.
+func closePipes(ends ...*os.File) {
+	for _, f := range ends {
+		_ = f.Close()
+	}
 }
 
 var errNoPack = errors.New("the sender sent no pack")

@@ -126,18 +126,15 @@ func (r *reader) open(ctx context.Context) error {
 	}
 	outR, outW, err := os.Pipe()
 	if err != nil {
-		inR.Close()
-		inW.Close()
+		closePipes(inR, inW)
 		return fail(KindFailed, "open a pipe").because(err)
 	}
 	// It outlives the question that started it; idle and Close end it.
 	c := command{args: []opt{"cat-file", "--batch-command"}, env: r.env, lasting: true}
 	proc, err := r.git.start(context.WithoutCancel(ctx), c, inR, outW)
-	inR.Close()
-	outW.Close()
+	closePipes(inR, outW)
 	if err != nil {
-		inW.Close()
-		outR.Close()
+		closePipes(inW, outR)
 		return err
 	}
 	r.live = &liveReader{proc: proc, in: inW, out: bufio.NewReader(outR), pipe: outR}
@@ -157,9 +154,8 @@ func (r *reader) end() {
 		return
 	}
 	r.idle.Stop()
-	r.live.in.Close() // end of input: cat-file leaves
-	r.live.pipe.Close()
-	_ = r.live.proc.wait() // how it left no longer matters to anybody
+	closePipes(r.live.in, r.live.pipe) // end of input: cat-file leaves
+	_ = r.live.proc.wait()             // how it left no longer matters to anybody
 	r.live = nil
 }
 

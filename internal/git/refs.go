@@ -84,14 +84,13 @@ func (v *Vault) swapRef(ctx context.Context, ref, commit, old string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(path + ".lock") // gone after the rename; then this does nothing
+	defer func() { _ = os.Remove(path + ".lock") }() // gone after the rename; then this does nothing
 	now, err := readRefFile(v.dir, ref)
 	if err == nil && now != old {
 		err = fail(KindRefMoved, "%s is at %s, not at %s", ref, orNone(now), orNone(old))
 	}
 	if err != nil {
-		lock.Close()
-		return err
+		return errors.Join(err, lock.Close())
 	}
 	_, err = lock.WriteString(commit + "\n")
 	if err = errors.Join(err, lock.Close()); err != nil {
@@ -176,12 +175,9 @@ func (v *Vault) refConflict(ref string) error {
 		}
 	}
 	found := ""
-	dir := filepath.Join(v.dir, filepath.FromSlash(ref))
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
+	file := filepath.Join(v.dir, filepath.FromSlash(ref))
+	_ = filepath.WalkDir(file, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && p != file { // the ref itself is no conflict
 			found, _ = filepath.Rel(v.dir, p)
 			return filepath.SkipAll
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -17,13 +16,14 @@ import (
 	"time"
 )
 
-// Options configures New. The zero value is usable.
+// Options configures New. All but Environ may be left out.
 type Options struct {
 	Program    string              // default: git from PATH
 	Name       string              // the server's own identity, default Claudomator
 	Email      string              // default claudomator@localhost
 	Timeout    time.Duration       // per local command, default 2 min
 	NetTimeout time.Duration       // per fetch and push, default 10 min
+	Environ    []string            // the server's own: git gets PATH of it, fetch and push also HOME, ssh agent and proxies
 	NetworkEnv []string            // extra environment for fetch and push (GIT_SSH_COMMAND=…, proxies)
 	Now        func() time.Time    // default time.Now
 	Trace      func(args []string) // called for every process started; must not block
@@ -39,7 +39,7 @@ type Git struct {
 const minimumMajor, minimumMinor = 2, 38
 
 // New finds the program and checks its version.
-func New(o Options) (*Git, error) {
+func New(ctx context.Context, o Options) (*Git, error) {
 	if o.Program == "" {
 		o.Program = "git"
 	}
@@ -64,7 +64,7 @@ func New(o Options) (*Git, error) {
 		o.Now = time.Now
 	}
 	g := &Git{opts: o}
-	out, err := g.run(context.Background(), command{args: []opt{"version"}})
+	out, err := g.run(ctx, command{args: []opt{"version"}})
 	if err != nil {
 		return nil, err
 	}
@@ -253,29 +253,36 @@ func (c command) arguments() ([]string, error) {
 
 func (g *Git) environment(c command) []string {
 	env := []string{
-		"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "TZ=UTC",
+		"LC_ALL=C", "TZ=UTC",
 		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_ATTR_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat", "GIT_EDITOR=false",
 		"GIT_AUTHOR_NAME=" + g.opts.Name, "GIT_AUTHOR_EMAIL=" + g.opts.Email,
 		"GIT_COMMITTER_NAME=" + g.opts.Name, "GIT_COMMITTER_EMAIL=" + g.opts.Email,
 	}
+	env = append(env, g.inherited("PATH")...)
 	if !c.magic {
 		env = append(env, "GIT_LITERAL_PATHSPECS=1")
 	}
 	if c.network {
 		env = append(env, "GIT_ALLOW_PROTOCOL=file:https:http:ssh:git",
 			"GIT_SSH_COMMAND=ssh -o BatchMode=yes", "GIT_ASKPASS=false", "SSH_ASKPASS=false")
-		for _, name := range []string{"HOME", "SSH_AUTH_SOCK", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"} {
-			if v, ok := os.LookupEnv(name); ok {
-				env = append(env, name+"="+v)
-			}
-		}
+		env = append(env, g.inherited("HOME", "SSH_AUTH_SOCK", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")...)
 		env = append(env, g.opts.NetworkEnv...)
 	} else {
 		env = append(env, "GIT_ALLOW_PROTOCOL=file")
 	}
 	return append(env, c.env...)
+}
+
+// inherited picks variables of the server's own environment.
+func (g *Git) inherited(names ...string) (env []string) {
+	for _, entry := range g.opts.Environ {
+		if name, _, _ := strings.Cut(entry, "="); slices.Contains(names, name) {
+			env = append(env, entry)
+		}
+	}
+	return env
 }
 
 // capped keeps the first limit bytes. A strict one then refuses further input,

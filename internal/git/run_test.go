@@ -72,7 +72,7 @@ func fake(t *testing.T, script string) *Git {
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // must run
 		t.Fatal(err)
 	}
-	g, err := New(Options{Program: path, Timeout: 500 * time.Millisecond})
+	g, err := New(t.Context(), Options{Program: path, Environ: os.Environ(), Timeout: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestEnvironmentIsClosed(t *testing.T) {
 
 func TestProgramMustBeThereAndRecent(t *testing.T) {
 	t.Parallel()
-	_, err := New(Options{Program: "/nonexistent/git"})
+	_, err := New(t.Context(), Options{Program: "/nonexistent/git"})
 	wantKind(t, err, KindMissingGit)
 	for out, ok := range map[string]bool{
 		"git version 2.38.0": true, "git version 2.37.9": false, "git version 3.0.rc1": true,

@@ -299,11 +299,10 @@ func (s *scanner) economise() error {
 func (s *scanner) tooBig(p string) bool {
 	var total int64
 	_ = filepath.WalkDir(filepath.Join(s.ws.Dir, p), func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			total += info.Size()
+		if err == nil { // what cannot be read counts nothing: the snapshot will say so
+			if info, err := d.Info(); err == nil {
+				total += info.Size()
+			}
 		}
 		if total > snapshotTotal {
 			return filepath.SkipAll

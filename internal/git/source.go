@@ -150,14 +150,19 @@ func (g *Git) Inspect(ctx context.Context, pathOrURL, branch string) (RepoInfo, 
 		return RepoInfo{}, err
 	}
 	switch src.kind {
+	case sourcePath:
+		return g.inspectPath(ctx, src.text, branch)
 	case sourceURL:
 		return g.inspectURL(ctx, src.text, branch)
 	case sourceNone:
-		return RepoInfo{}, fail(KindUnreachable, "no repository was named")
 	}
-	loc, err := locate(src.text)
+	return RepoInfo{}, fail(KindUnreachable, "no repository was named")
+}
+
+func (g *Git) inspectPath(ctx context.Context, path, branch string) (RepoInfo, error) {
+	loc, err := locate(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return RepoInfo{}, fail(KindNotARepository, "there is nothing at %s", src.text).because(err).hint("check the path")
+		return RepoInfo{}, fail(KindNotARepository, "there is nothing at %s", path).because(err).hint("check the path")
 	}
 	if err != nil {
 		return RepoInfo{}, err
@@ -167,43 +172,51 @@ func (g *Git) Inspect(ctx context.Context, pathOrURL, branch string) (RepoInfo, 
 		return RepoInfo{}, fail(KindUnreachable, "read %s", loc.common).because(err)
 	}
 	if strings.Contains(strings.ToLower(string(config)), "objectformat = sha256") {
-		return RepoInfo{}, fail(KindUnsupported, "%s uses SHA-256 object names", pathOrURL)
+		return RepoInfo{}, fail(KindUnsupported, "%s uses SHA-256 object names", path)
 	}
 	info := RepoInfo{Path: loc.top, Local: true, Bare: loc.top == "", Shallow: exists(filepath.Join(loc.common, "shallow"))}
 	if info.Bare {
 		info.Path = loc.common
-	}
-	head, err := os.ReadFile(filepath.Join(loc.gitDir, "HEAD"))
-	if err != nil {
-		return RepoInfo{}, fail(KindUnreachable, "read HEAD of %s", pathOrURL).because(err)
 	}
 	refs, err := g.refsAt(ctx, loc)
 	if err != nil {
 		return RepoInfo{}, err
 	}
 	if branch != "" && len(refs) > 0 {
-		return info.on(branch, branchOf(refs, branch), pathOrURL)
+		return info.on(branch, branchOf(refs, branch), path)
 	}
-	if loc.reftable() { // its HEAD file is a dummy
-		out, err := g.run(ctx, command{args: []opt{"symbolic-ref", "-q", "HEAD"}, env: []string{"GIT_DIR=" + loc.gitDir}})
-		if err != nil && len(refs) > 0 {
-			return info, detached(pathOrURL)
-		}
-		head = append([]byte("ref: "), out...)
+	current, onBranch, err := g.currentBranch(ctx, loc)
+	if err != nil {
+		return RepoInfo{}, fail(KindUnreachable, "read HEAD of %s", path).because(err)
 	}
-	current, onBranch := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/")
 	switch {
 	case len(refs) == 0:
 		info.Branch = current
-		return info, noCommits(pathOrURL)
+		return info, noCommits(path)
 	case !onBranch:
-		return info, detached(pathOrURL)
+		return info, detached(path)
 	case refs["refs/heads/"+current] != "":
-		return info.on(current, refs["refs/heads/"+current], pathOrURL)
+		return info.on(current, refs["refs/heads/"+current], path)
 	}
 	info.Branch = current
-	return info, fail(KindNoCommits, "branch %q of %s has no commits", current, pathOrURL).
+	return info, fail(KindNoCommits, "branch %q of %s has no commits", current, path).
 		hint("name another branch, or make a first commit on it")
+}
+
+// currentBranch is the branch that HEAD names, which may have no commit yet;
+// false when HEAD is on none.
+func (g *Git) currentBranch(ctx context.Context, loc location) (string, bool, error) {
+	if loc.reftable() { // its HEAD file is a dummy
+		out, err := g.run(ctx, command{args: []opt{"symbolic-ref", "-q", "HEAD"}, env: []string{"GIT_DIR=" + loc.gitDir}})
+		if e, ok := errors.AsType[*Error](err); ok && e.Exit == 1 { // git's word for a detached HEAD
+			return "", false, nil
+		}
+		branch, on := strings.CutPrefix(strings.TrimSpace(string(out)), "refs/heads/")
+		return branch, on, err
+	}
+	head, err := os.ReadFile(filepath.Join(loc.gitDir, "HEAD"))
+	branch, on := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/")
+	return branch, on, err
 }
 
 // on is the repository seen from one of its branches.

@@ -113,7 +113,7 @@ func (v *Vault) build() error {
 	if err != nil {
 		return storageError("make a vault", err)
 	}
-	defer os.RemoveAll(tmp) // gone after the rename; then this does nothing
+	defer func() { _ = os.RemoveAll(tmp) }() // gone after the rename; then this does nothing
 	mark, err := json.Marshal(vaultMark{Version: 1, Repository: v.source.text})
 	if err != nil {
 		return err
@@ -286,7 +286,7 @@ func writeFile(path string, data []byte) error {
 	if err != nil {
 		return storageError("write "+path, err)
 	}
-	defer os.Remove(tmp.Name()) // gone after the rename; then this does nothing
+	defer func() { _ = os.Remove(tmp.Name()) }() // gone after the rename; then this does nothing
 	_, err = tmp.Write(data)
 	if err = errors.Join(err, tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), path)

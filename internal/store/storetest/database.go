@@ -27,9 +27,9 @@ func SQLite(t testing.TB) store.Config {
 // test is skipped; in CI it fails.
 func Postgres(t testing.TB) store.Config {
 	t.Helper()
-	address := os.Getenv("CLAUDOMATOR_TEST_POSTGRES") //nolint:forbidigo // a test asks for its server
+	address := os.Getenv("CLAUDOMATOR_TEST_POSTGRES")
 	if address == "" {
-		if os.Getenv("CLAUDOMATOR_CI") != "" { //nolint:forbidigo // and whether it may do without
+		if os.Getenv("CLAUDOMATOR_CI") != "" {
 			t.Fatal("CLAUDOMATOR_TEST_POSTGRES is not set, and in CI nothing may be skipped")
 		}
 		t.Skip("CLAUDOMATOR_TEST_POSTGRES is not set: see CONTRIBUTING.md")
