@@ -90,8 +90,8 @@ func sections() []section {
 		{"latency", (*bench).latency, 3 * time.Minute},
 		{"idle", (*bench).idle, 2 * time.Minute},
 		{"database", (*bench).database, 8 * time.Minute},
-		{"tree", (*bench).tree, 4 * time.Minute},
-		{"large", (*bench).large, 4 * time.Minute},
+		{"tree", (*bench).tree, 8 * time.Minute},
+		{"large", (*bench).large, 8 * time.Minute},
 		{"streams", (*bench).streams, 2 * time.Minute},
 		{"logs", (*bench).logs, 2 * time.Minute},
 	}
