@@ -142,13 +142,25 @@ func (s *server) dataDir() (secret string, err error) {
 		return "", fmt.Errorf("lock the data directory: %w", err)
 	}
 	s.closers = append(s.closers, lock.Close)
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := seize(lock); err != nil {
 		return "", work.Errorf(work.Conflict, "another server uses %s", dir).WithReason("data_dir_in_use").WithHint("stop it, or choose another --data-dir")
 	}
 	if s.node, err = keep(s.path("node"), app.RandomIDs{}.New); err != nil {
 		return "", err
 	}
 	return keep(s.path("token"), app.NewSecret)
+}
+
+// seize locks a file. The lock of a server that was killed may outlive it for a
+// moment: a child that it was just starting holds it until that has started.
+func seize(lock *os.File) error {
+	for tries := 0; ; tries++ {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil || tries == 50 {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // keep reads a one-line file, or makes it, whole or not at all.

@@ -238,11 +238,13 @@ func operationFiles() []operationFile {
 // staleLocks lists lock files; no process of the run is alive any more.
 func staleLocks(root *os.Root) (locks []string) {
 	_ = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil: // a warning and no inspection: what cannot be read is left out
-		case d.IsDir() && (p == "objects" || p == "modules" || p == "logs"):
+		if err != nil {
+			return nil //nolint:nilerr // a warning and no inspection: what cannot be read is left out
+		}
+		if d.IsDir() && (p == "objects" || p == "modules" || p == "logs") {
 			return fs.SkipDir
-		case strings.HasSuffix(p, ".lock") && len(locks) < 20:
+		}
+		if strings.HasSuffix(p, ".lock") && len(locks) < 20 {
 			locks = append(locks, p)
 		}
 		return nil

@@ -53,15 +53,30 @@ func (r *reader) ask(ctx context.Context, verb, hash string, body bool) (string,
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for {
+		fresh := r.live == nil
+		kind, data, err := r.once(ctx, verb+hash+"\n", body)
+		if err == nil || fresh || ctx.Err() != nil {
+			return kind, data, err
+		}
+		// The process had answered before, and was ended from outside since: a new
+		// one does.
+	}
+}
+
+// once asks one question within the time limit of a command: a reader that hangs
+// would hold up the whole vault.
+func (r *reader) once(ctx context.Context, question string, body bool) (string, []byte, error) {
 	if err := ctx.Err(); err != nil {
 		return "", nil, context.Cause(ctx)
 	}
 	if err := r.open(ctx); err != nil {
 		return "", nil, err
 	}
-	live := r.live
-	stop := context.AfterFunc(ctx, live.proc.cancel)
-	kind, data, err := live.exchange(verb+hash+"\n", body)
+	limit, cancel := context.WithTimeout(ctx, r.git.opts.Timeout)
+	defer cancel()
+	stop := context.AfterFunc(limit, r.live.proc.cancel)
+	kind, data, err := r.live.exchange(question, body)
 	if !stop() || err != nil {
 		r.end()
 		if ctx.Err() != nil {
@@ -69,7 +84,7 @@ func (r *reader) ask(ctx context.Context, verb, hash string, body bool) (string,
 		}
 	}
 	if err != nil {
-		return "", nil, fail(KindFailed, "read object %s", hash).because(err)
+		return "", nil, fail(KindFailed, "read object %s", strings.Fields(question)[1]).because(err)
 	}
 	return kind, data, nil
 }

@@ -286,11 +286,10 @@ func listRefs(gitDir string) (map[string]string, error) {
 			return err
 		}
 		ref := filepath.ToSlash(rel)
-		if checkRef(ref) != nil {
-			return nil
-		}
-		if hash, err := readRefFile(gitDir, ref); err == nil && hash != "" {
-			refs[ref] = hash
+		if checkRef(ref) == nil {
+			if hash, err := readRefFile(gitDir, ref); err == nil && hash != "" {
+				refs[ref] = hash
+			}
 		}
 		return nil
 	})

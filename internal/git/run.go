@@ -162,7 +162,7 @@ type process struct {
 
 // start is the only place of this package that starts a process. It gets its
 // own process group, a closed environment and a deadline at which the whole
-// group is killed.
+// group is killed; where the system can, it dies with the server.
 func (g *Git) start(ctx context.Context, c command, stdin io.Reader, stdout io.Writer) (*process, error) {
 	args, err := c.arguments()
 	if err != nil {
@@ -188,6 +188,7 @@ func (g *Git) start(ctx context.Context, c command, stdin io.Reader, stdout io.W
 	}
 	cmd.Env = g.environment(c)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(cmd.SysProcAttr)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
 	stderr := &capped{limit: 16 << 10}

@@ -17,3 +17,7 @@ func lstat(path string) (stamp, error) {
 		dir: st.Mode&syscall.S_IFMT == syscall.S_IFDIR, exec: st.Mode&0o100 != 0,
 	}, nil
 }
+
+// dieWithParent does nothing: this system cannot. A git process of a killed server
+// ends when its work or its pipe does.
+func dieWithParent(*syscall.SysProcAttr) {}

@@ -28,3 +28,7 @@ func lstat(path string) (stamp, error) {
 		dir: st.Mode&syscall.S_IFMT == syscall.S_IFDIR, exec: st.Mode&0o100 != 0,
 	}, nil
 }
+
+// dieWithParent has the kernel kill a process when the server is killed: it would
+// otherwise go on writing where the server's next life already works.
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
