@@ -1,9 +1,12 @@
 package git
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestInspect(t *testing.T) {
@@ -123,4 +126,37 @@ func TestRefsAreSwapped(t *testing.T) {
 			t.Errorf("Contains(%s, %s) = %v, %v", c.a, c.b, got, err)
 		}
 	}
+}
+
+// TestLocksOfAKilledServer: they stop nobody after the next start; those of this
+// life, and of the user's git, are respected.
+func TestLocksOfAKilledServer(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	base := l.head("main")
+	old := time.Now().Add(-time.Minute)
+	lock := func(path string, at time.Time) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock(filepath.Join(l.vault.dir, "refs/heads/claudomator/x.lock"), old)
+	lock(filepath.Join(l.vault.dir, "packed-refs.lock"), old)
+	lock(filepath.Join(l.vault.dir, "refs/remotes/origin/main.lock"), old)
+	v, err := l.git.OpenVault(l.ctx(), l.vault.dir, l.repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	for _, gone := range []string{"packed-refs.lock", "refs/remotes/origin/main.lock"} {
+		if exists(filepath.Join(v.dir, gone)) {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+	if err := v.SetRef(l.ctx(), "refs/heads/claudomator/x", base, ""); err != nil {
+		t.Error(err)
+	}
+	lock(filepath.Join(v.dir, "refs/heads/claudomator/y.lock"), time.Now().Add(time.Minute))
+	wantKind(t, v.SetRef(l.ctx(), "refs/heads/claudomator/y", base, ""), KindLocked)
 }

@@ -74,13 +74,13 @@ func (v *Vault) putRef(ctx context.Context, ref, commit string) error {
 
 // swapRef is compare-and-swap with git's own lock protocol. The caller holds
 // the vault's ref lock, so a lock file that is there belongs to a git process
-// of ours that is just ending, or to one that a crash of the machine cut off.
+// of ours that is just ending, or to a life of the server that was killed.
 func (v *Vault) swapRef(ctx context.Context, ref, commit, old string) error {
 	if err := v.refConflict(ref); err != nil {
 		return err
 	}
 	path := filepath.Join(v.dir, filepath.FromSlash(ref))
-	lock, err := createLock(ctx, path+".lock")
+	lock, err := createLock(ctx, path+".lock", v.opened)
 	if err != nil {
 		return err
 	}
@@ -189,8 +189,9 @@ func (v *Vault) refConflict(ref string) error {
 	return nil
 }
 
-// createLock makes a lock file, waiting a bounded time for another holder.
-func createLock(ctx context.Context, path string) (*os.File, error) {
+// createLock makes a lock file of a vault, waiting a bounded time for another
+// holder. One from before the vault was opened has none.
+func createLock(ctx context.Context, path string, opened time.Time) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, storageError("make the folder of a lock", err)
 	}
@@ -202,6 +203,7 @@ func createLock(ctx context.Context, path string) (*os.File, error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, storageError("lock "+path, err)
 		}
+		breakLock(path, opened)
 		if wait > time.Second {
 			return nil, fail(KindLocked, "%s is held by another process", path).
 				hint("when no git process is running there, delete that file")
@@ -209,6 +211,14 @@ func createLock(ctx context.Context, path string) (*os.File, error) {
 		if err := pause(ctx, wait); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// breakLock removes a lock file that an earlier life of the server has left: one
+// server uses a vault, and it opens it before it locks anything in it.
+func breakLock(path string, opened time.Time) {
+	if info, err := os.Lstat(path); err == nil && info.ModTime().Before(opened) {
+		_ = os.Remove(path)
 	}
 }
 

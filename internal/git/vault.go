@@ -18,6 +18,7 @@ type Vault struct {
 	dir    string // real, absolute
 	source source
 	reader *reader
+	opened time.Time
 
 	// Under the vault's fetch lock:
 	fetched time.Time // start of the last successful fetch
@@ -67,7 +68,7 @@ func (g *Git) OpenVault(ctx context.Context, dir, repository string) (*Vault, er
 		return nil, err
 	}
 	defer unlock()
-	v := &Vault{git: g, dir: dir, source: src}
+	v := &Vault{git: g, dir: dir, source: src, opened: time.Now()}
 	v.reader = &reader{git: g, env: v.env()}
 	if !exists(dir) {
 		if err := v.build(); err != nil {
@@ -85,7 +86,23 @@ func (g *Git) OpenVault(ctx context.Context, dir, repository string) (*Vault, er
 	if mark.Repository != repository {
 		return nil, fail(KindPathOccupied, "the vault %s belongs to %q", dir, mark.Repository)
 	}
+	v.breakLocks()
 	return v, nil
+}
+
+// breakLocks removes what git commands of a killed life have locked. Locks of our
+// own references are met one by one, when they are in the way.
+func (v *Vault) breakLocks() {
+	locks, _ := filepath.Glob(filepath.Join(escapeGlob(v.dir), "*.lock"))
+	_ = filepath.WalkDir(filepath.Join(v.dir, "refs", "remotes"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".lock") {
+			locks = append(locks, path)
+		}
+		return nil //nolint:nilerr // what cannot be read is met again where it matters
+	})
+	for _, path := range locks {
+		breakLock(path, v.opened)
+	}
 }
 
 // realDir makes the folder and returns its path without links.
