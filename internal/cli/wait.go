@@ -159,7 +159,11 @@ func (w *waiter) parentRests(ctx context.Context, v *app.TaskView) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	return w.rests(ctx, parent)
+	if rests, err := w.rests(ctx, parent); err != nil || !rests {
+		return false, err
+	}
+	now, err := w.current(ctx, string(v.ID)) // it may have moved since it was looked at
+	return err == nil && now.State == v.State, err
 }
 
 // conflictRests: a conflict rests unless its landing has been continued.
@@ -171,14 +175,16 @@ func (w *waiter) conflictRests(ctx context.Context, v *app.TaskView) (bool, erro
 	return err == nil && m.Status != work.MergeRunning, err
 }
 
-// childrenRest: children rest when none of them moves, at any depth.
+// childrenRest: children rest when none of them moves, at any depth. A parent
+// that waits for none any more has moved since it was looked at; its event is
+// still to come.
 func (w *waiter) childrenRest(ctx context.Context, v *app.TaskView) (bool, error) {
 	root, err := w.api.TaskTree(ctx, string(v.ID))
 	if err != nil {
 		return false, err
 	}
 	node := findNode(root, v.ID)
-	return node != nil && !slices.ContainsFunc(node.Children, moves), nil
+	return node != nil && node.Task.Waiting(work.Blocked, work.OnChildren) && !slices.ContainsFunc(node.Children, moves), nil
 }
 
 // moves is true while something automatic goes on at a place or below. What

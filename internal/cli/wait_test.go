@@ -39,6 +39,7 @@ func TestRests(t *testing.T) {
 		task   *app.TaskView
 		others []*app.TaskView
 		below  []*app.TreeNode
+		moved  string // where the tree shows the task, when not where it was
 		merge  work.MergeStatus
 		code   int
 	}{
@@ -65,6 +66,7 @@ func TestRests(t *testing.T) {
 		{name: "children under review", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{leaf("READY/judges")}, code: 7},
 		{name: "children that need a person", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{leaf("READY/person"), leaf("QUEUED/dependencies"), leaf("COMPLETED")}, code: 0},
 		{name: "a failed child", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{leaf("FAILED")}, code: 0},
+		{name: "children that have just ended", task: task("a", "BLOCKED/children"), moved: "READY/gates", below: []*app.TreeNode{leaf("COMPLETED")}, code: 7},
 		{name: "grandchildren at work", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{{Task: leaf("BLOCKED/children").Task, Children: []*app.TreeNode{leaf("RUNNING")}}}, code: 7},
 		{name: "gates", task: task("a", "READY/gates"), code: 7},
 		{name: "judges", task: task("a", "READY/judges"), code: 7},
@@ -85,6 +87,9 @@ func TestRests(t *testing.T) {
 					tasks:  append(tt.others, tt.task),
 					tree:   &app.TreeNode{Task: &tt.task.Task, Children: tt.below},
 					merges: []*work.Merge{{ID: "m", Status: tt.merge}},
+				}
+				if tt.moved != "" {
+					api.tree.Task = &task("a", tt.moved).Task
 				}
 				began := time.Now()
 				r := run(t.Context(), api, nil, "task", "wait", "a", "--timeout", "1h")
