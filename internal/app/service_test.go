@@ -205,6 +205,23 @@ func TestCirclesAcrossTreesAreRefused(t *testing.T) {
 	}
 }
 
+// A child that names a task of another tree is told so, made or changed.
+func TestChildrenDependOnSiblingsAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	s.project(t)
+	a, on := s.create(t, app.TaskRequest{Name: "a"}), []string{string(s.create(t, app.TaskRequest{Name: "b"}).ID)}
+	_, err := s.CreateTask(s.ctx, app.TaskRequest{Name: "child", ParentTaskID: string(a.ID), DependsOn: on})
+	if work.CodeOf(err) != work.Invalid || reason(err) != "cross_tree" {
+		t.Errorf("made: %v", err)
+	}
+	child := s.create(t, app.TaskRequest{Name: "child", ParentTaskID: string(a.ID)})
+	_, err = s.PatchTask(s.ctx, string(child.ID), app.TaskPatch{DependsOn: &on})
+	if work.CodeOf(err) != work.Invalid || reason(err) != "cross_tree" {
+		t.Errorf("changed: %v", err)
+	}
+}
+
 // Each of two edges is legal alone; together they close a circle.
 func TestTwoEdgesAtOnce(t *testing.T) {
 	t.Parallel()

@@ -76,7 +76,7 @@ func (s *Service) repeated(ctx context.Context, by work.Actor, in TaskRequest) (
 func (s *Service) treeFor(ctx context.Context, id work.TaskID, in work.TaskInput, project *work.Project) (work.TreeID, fresh, error) {
 	if in.ParentTaskID != "" {
 		tree, err := s.o.Lookup.TreeOf(ctx, in.ParentTaskID)
-		return tree, nil, err
+		return tree, s.reaching(tree, in.DependsOn), err
 	}
 	begin := func(ctx context.Context) (*work.Tree, error) {
 		tree := work.NewTree(work.TreeID(id), nil, nil, nil)
@@ -84,6 +84,21 @@ func (s *Service) treeFor(ctx context.Context, id work.TaskID, in work.TaskInput
 		return tree, s.reach(ctx, tree, in.DependsOn)
 	}
 	return work.TreeID(id), begin, nil
+}
+
+// reaching makes a tree that is there ready for an edge to others, if only to
+// refuse it by name; nil where nothing is depended on.
+func (s *Service) reaching(id work.TreeID, on []work.Position) fresh {
+	if len(on) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) (*work.Tree, error) {
+		t, err := s.tree(ctx, id, nil)
+		if err != nil {
+			return nil, err
+		}
+		return t, s.reach(ctx, t, on)
+	}
 }
 
 // reach loads what a tree must know of others to depend on them.
@@ -418,13 +433,7 @@ func (s *Service) PatchTask(ctx context.Context, ref string, in TaskPatch) (*Tas
 			return nil, err
 		}
 		c.DependsOn = &on
-		begin = func(ctx context.Context) (*work.Tree, error) {
-			t, err := s.tree(ctx, tree, nil)
-			if err != nil {
-				return nil, err
-			}
-			return t, s.reach(ctx, t, on)
-		}
+		begin = s.reaching(tree, on)
 	}
 	if err := s.change(ctx, tree, by, begin, c); err != nil {
 		return nil, err
