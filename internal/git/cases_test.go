@@ -62,6 +62,7 @@ func TestB04PathsInTheWay(t *testing.T) {
 	}
 	sh(t, l.ws("t"), "rm -r .git/refs a; : >x; touch .git/index.lock")
 	_ = os.Remove(w.index())
+	sh(t, l.dir, "touch '"+w.index()+".lock'")
 	if p := l.prepare("t"); p.Head != got.Head || sh(t, l.ws("t"), "git status --porcelain; cat a x") != "one\nx" {
 		t.Fatalf("prepared %+v", p)
 	}

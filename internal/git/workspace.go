@@ -172,12 +172,12 @@ func (w *workspace) fill(ctx context.Context, ws Workspace, m merged) error {
 			return err
 		}
 	}
+	_ = os.Remove(w.index() + ".lock") // left by a crash: we hold the workspace's lock
 	if !exists(w.index()) && w.Tree != "" { // tells read-tree which files it may remove
 		if _, err := w.vault.git.run(ctx, command{args: []opt{"read-tree"}, values: []string{w.Tree}, env: w.env(w.index())}); err != nil {
 			return err
 		}
 	}
-	_ = os.Remove(w.index() + ".lock") // left by a crash: we hold the workspace's lock
 	w.Tree, w.Merge, w.Conflicts = tree, "", m.conflicts
 	if len(m.conflicts) > 0 {
 		w.Merge = m.theirs
