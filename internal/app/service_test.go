@@ -247,6 +247,29 @@ func TestTwoEdgesAtOnce(t *testing.T) {
 	}
 }
 
+// A crowd that adds edges at once is served, each in its turn.
+func TestManyEdgesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	s.project(t)
+	ids := make([]string, 50)
+	for i := range ids {
+		ids[i] = string(s.create(t, app.TaskRequest{Name: fmt.Sprint("t", i)}).ID)
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(ids)-1)
+	for i := range errs {
+		wait.Go(func() {
+			on := ids[i+1 : i+2]
+			_, errs[i] = s.PatchTask(s.ctx, ids[i], app.TaskPatch{DependsOn: &on})
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDependantWaitsForAnotherTree(t *testing.T) {
 	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "a.db"))

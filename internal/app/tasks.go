@@ -36,6 +36,11 @@ func (s *Service) CreateTask(ctx context.Context, in TaskRequest) (*TaskView, er
 	if idem != nil {
 		idem.Response = string(id)
 	}
+	unlock, err := s.edging(ctx, input.DependsOn)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	err = s.change(ctx, tree, by, begin, keyed{work.CreateTask{ID: id, Input: input, Start: in.Start}, idem})
 	if e, ok := work.AsError(err); ok && e.Reason == "idempotent" {
 		_, view, err := s.repeated(ctx, by, in) // the same request was quicker
@@ -100,6 +105,17 @@ func (s *Service) reaching(id work.TreeID, on []work.Position) fresh {
 		return t, s.reach(ctx, t, on)
 	}
 }
+
+// edging lets those who add edges go one after the other: all edges share one
+// version, and a crowd would refuse each other again and again.
+func (s *Service) edging(ctx context.Context, on []work.Position) (unlock func(), err error) {
+	if len(on) == 0 {
+		return func() {}, nil
+	}
+	return s.locks.lock(ctx, edgesKey)
+}
+
+const edgesKey = "edges" // the id of no tree
 
 // reach loads what a tree must know of others to depend on them.
 func (s *Service) reach(ctx context.Context, tree *work.Tree, on []work.Position) error {
@@ -426,16 +442,19 @@ func (s *Service) PatchTask(ctx context.Context, ref string, in TaskPatch) (*Tas
 	if in.Retry != nil {
 		c.Retry = &work.Retry{MaxAttempts: in.Retry.MaxAttempts, Backoff: work.Backoff(in.Retry.Backoff)}
 	}
-	begin := fresh(nil)
+	var on []work.Position
 	if in.DependsOn != nil {
-		on, err := s.positions(ctx, *in.DependsOn)
-		if err != nil {
+		if on, err = s.positions(ctx, *in.DependsOn); err != nil {
 			return nil, err
 		}
 		c.DependsOn = &on
-		begin = s.reaching(tree, on)
 	}
-	if err := s.change(ctx, tree, by, begin, c); err != nil {
+	unlock, err := s.edging(ctx, on)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := s.change(ctx, tree, by, s.reaching(tree, on), c); err != nil {
 		return nil, err
 	}
 	return s.view(ctx, id)
