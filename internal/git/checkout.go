@@ -143,11 +143,10 @@ func (c *checkout) scratch() string { return filepath.Join(c.gitDir, "claudomato
 func (c *checkout) lock(ctx context.Context, owner string) error {
 	mark := "claudomator " + owner + "\n"
 	for wait := 5 * time.Millisecond; ; wait *= 2 {
-		f, err := os.OpenFile(c.lockFile(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		err := c.placeLock(mark)
 		if err == nil {
-			_, err = f.WriteString(mark)
 			c.locked = true
-			return errors.Join(err, f.Close(), removeFile(c.scratch()), removeFile(c.scratch()+".lock"))
+			return errors.Join(removeFile(c.scratch()), removeFile(c.scratch()+".lock"))
 		}
 		if !errors.Is(err, os.ErrExist) {
 			return storageError("lock the index of "+c.dir, err)
@@ -163,6 +162,24 @@ func (c *checkout) lock(ctx context.Context, owner string) error {
 			return err
 		}
 	}
+}
+
+// placeLock makes the lock file with its mark in it, at once: one that a kill has
+// left empty would be nobody's.
+func (c *checkout) placeLock(mark string) error {
+	draft := filepath.Join(c.gitDir, "claudomator-lock")
+	if err := os.WriteFile(draft, []byte(mark), 0o600); err != nil {
+		return err
+	}
+	err := os.Link(draft, c.lockFile())
+	if err != nil && !errors.Is(err, os.ErrExist) { // a file system without links
+		var f *os.File
+		if f, err = os.OpenFile(c.lockFile(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+			_, err = f.WriteString(mark)
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return errors.Join(err, removeFile(draft))
 }
 
 func removeFile(p string) error {

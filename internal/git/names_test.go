@@ -160,3 +160,31 @@ func TestLocksOfAKilledServer(t *testing.T) {
 	lock(filepath.Join(v.dir, "refs/heads/claudomator/y.lock"), time.Now().Add(time.Minute))
 	wantKind(t, v.SetRef(l.ctx(), "refs/heads/claudomator/y", base, ""), KindLocked)
 }
+
+// TestCheckoutLockIsNeverEmpty: whoever looks at the lock of a landing sees whose
+// it is, at any moment.
+func TestCheckoutLockIsNeverEmpty(t *testing.T) {
+	t.Parallel()
+	c := &checkout{dir: t.TempDir()}
+	c.gitDir = c.dir
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for range 500 {
+			if err := c.lock(t.Context(), "refs/claudomator/landing/x"); err != nil {
+				t.Error(err)
+			}
+			c.unlock()
+		}
+	}()
+	for {
+		select {
+		case <-over:
+			return
+		default:
+		}
+		if text, err := os.ReadFile(c.lockFile()); err == nil && !strings.HasPrefix(string(text), "claudomator refs/") {
+			t.Fatalf("the lock holds %q", text)
+		}
+	}
+}
