@@ -15,7 +15,7 @@ func TestB01UnbornRepository(t *testing.T) {
 	e := filepath.Join(filepath.Dir(l.repo), "E")
 	sh(t, filepath.Dir(l.repo), "git init -q -b main E; cd E; "+userConfig)
 	_, err := l.git.Inspect(l.ctx(), e, "")
-	if wantKind(t, err, KindNoCommits).Hint == "" {
+	if wantError(t, err, KindNoCommits).Hint == "" {
 		t.Error("no hint")
 	}
 	v, err := l.git.OpenVault(l.ctx(), filepath.Join(l.dir, "e.git"), e)

@@ -195,7 +195,13 @@ func (l *lab) sound() {
 	}
 }
 
-func wantKind(t testing.TB, err error, kind Kind) *Error {
+func wantKind(t testing.TB, err error, kind Kind) {
+	t.Helper()
+	_ = wantError(t, err, kind)
+}
+
+// wantError is wantKind for those who look closer.
+func wantError(t testing.TB, err error, kind Kind) *Error {
 	t.Helper()
 	var e *Error
 	if !errors.As(err, &e) || e.Kind != kind {

@@ -29,7 +29,7 @@ func TestB26DirtyTargetIsRefused(t *testing.T) {
 			sh(t, l.repo, c.user)
 			before := sh(t, l.repo, "git status --porcelain; cat a b d 2>/dev/null || true")
 			_, err := l.vault.Land(l.ctx(), l.landSpec("t", got.Head))
-			e := wantKind(t, err, KindDirtyCheckout)
+			e := wantError(t, err, KindDirtyCheckout)
 			if !strings.Contains(e.Error(), c.path) {
 				t.Errorf("error does not name %q: %v", c.path, e)
 			}
@@ -369,7 +369,7 @@ func TestLandOnURL(t *testing.T) {
 	sh(t, remote, `printf '#!/bin/sh\necho no such luck; exit 1\n' >hooks/pre-receive; chmod +x hooks/pre-receive`)
 	more := l.run("t2", "echo y >y")
 	_, err = l.vault.Land(l.ctx(), l.landSpec("t2", more.Head))
-	if e := wantKind(t, err, KindPushRejected); !strings.Contains(e.Error(), "no such luck") {
+	if e := wantError(t, err, KindPushRejected); !strings.Contains(e.Error(), "no such luck") {
 		t.Errorf("the remote's words are missing: %v", e)
 	}
 }

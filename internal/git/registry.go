@@ -107,6 +107,7 @@ func (w *workspace) save() error {
 
 func (w *workspace) forget() {
 	_ = os.Remove(w.index())
+	_ = os.Remove(w.index() + ".lock") // left by a crash
 	_ = os.Remove(w.file(".json"))
 }
 

@@ -84,7 +84,7 @@ func TestTimeoutEndsTheWholeGroup(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	g := fake(t, "sleep 300 & echo $! >"+pids+"; sleep 300")
 	_, err := g.run(t.Context(), command{args: []opt{"status"}})
-	if e := wantKind(t, err, KindTimeout); e.Exit != -1 {
+	if e := wantError(t, err, KindTimeout); e.Exit != -1 {
 		t.Errorf("exit %d", e.Exit)
 	}
 	pid, err := os.ReadFile(pids)
@@ -159,7 +159,7 @@ func TestErrorsSayWhatAndWhy(t *testing.T) {
 	} {
 		g := fake(t, "echo \""+words+"\" >&2; exit 128")
 		_, err := g.run(t.Context(), command{args: []opt{"x"}})
-		if e := wantKind(t, err, kind); e.Exit != 128 || !strings.Contains(e.Error(), words) || len(e.Args) != 1 {
+		if e := wantError(t, err, kind); e.Exit != 128 || !strings.Contains(e.Error(), words) || len(e.Args) != 1 {
 			t.Errorf("%+v", e)
 		}
 	}

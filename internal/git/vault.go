@@ -98,7 +98,7 @@ func (v *Vault) breakLocks() {
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".lock") {
 			locks = append(locks, path)
 		}
-		return nil //nolint:nilerr // what cannot be read is met again where it matters
+		return nil // what cannot be read is met again where it matters
 	})
 	for _, path := range locks {
 		breakLock(path, v.opened)
