@@ -108,7 +108,7 @@ func (s *Step) ask(id TaskID, action Action) (*Task, error) {
 
 func (t *Tree) allowed(task *Task, err *Error) *Error {
 	actions := t.Actions(task)
-	err.With("allowed", actions)
+	err = err.With("allowed", actions)
 	if err.Hint == "" && len(actions) > 0 {
 		words := make([]string, len(actions))
 		for i, a := range actions {

@@ -60,7 +60,7 @@ func TestCirclesAreRefusedWithTheirPath(t *testing.T) {
 				done(t, c.tree, patch)
 				return
 			}
-			err := refused(t, c.tree, patch, Invalid, "cycle")
+			err := refusal(t, c.tree, patch, Invalid, "cycle")
 			if path := strings.Join(err.Details["path"].([]string), " "); path != c.path {
 				t.Errorf("path %q, want %q", path, c.path)
 			}
@@ -80,7 +80,7 @@ func TestDeepChain(t *testing.T) {
 	}
 	tree := grow(rows...)
 	last := []Position{"t999"}
-	err := refused(t, tree, PatchTask{Task: "t0", DependsOn: &last}, Invalid, "cycle")
+	err := refusal(t, tree, PatchTask{Task: "t0", DependsOn: &last}, Invalid, "cycle")
 	if n := len(err.Details["path"].([]string)); n != 1001 {
 		t.Errorf("the path has %d steps", n)
 	}

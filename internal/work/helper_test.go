@@ -78,7 +78,13 @@ func follow(t *testing.T, s *Step) {
 }
 
 // refused asserts that a command is refused, for that reason, and changes nothing.
-func refused(t *testing.T, tree *Tree, c Command, code Code, reason string) *Error {
+func refused(t *testing.T, tree *Tree, c Command, code Code, reason string) {
+	t.Helper()
+	_ = refusal(t, tree, c, code, reason)
+}
+
+// refusal is refused for those who look closer.
+func refusal(t *testing.T, tree *Tree, c Command, code Code, reason string) *Error {
 	t.Helper()
 	s := step(tree)
 	err := Decide(s, c)

@@ -123,7 +123,8 @@ func (t *Tree) blockedItem(task *Task) (Item, bool) {
 				return Item{Kind: ItemChild, Text: fmt.Sprintf("its child %s (%s) is a draft", c.ID, c.Name)}, true
 			}
 		}
-	default:
+	case NotBlocked, OnDependencies, OnSlot, OnRetry, OnLimit, OnBudget, OnPaused, OnResources, OnGates, OnJudges, OnIntegration, OnLanding, OnPerson:
+		// Nothing that a BLOCKED task waits for.
 	}
 	return Item{}, false
 }

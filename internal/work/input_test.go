@@ -62,7 +62,7 @@ func TestInputIsChecked(t *testing.T) {
 				done(t, tree, CreateTask{ID: "root", Input: in})
 				return
 			}
-			if err := refused(t, tree, CreateTask{ID: "root", Input: in}, Invalid, ""); !strings.Contains(err.Message, c.want) {
+			if err := refusal(t, tree, CreateTask{ID: "root", Input: in}, Invalid, ""); !strings.Contains(err.Message, c.want) {
 				t.Errorf("%q does not say %q", err.Message, c.want)
 			}
 			if tree.Size() != 0 {

@@ -234,7 +234,7 @@ func (s *Step) SetStory(status StoryStatus) {
 // Wake asks a tree to look at what is due by now.
 type Wake struct{}
 
-func (Wake) apply(s *Step) error {
+func (Wake) apply(s *Step) error { //nolint:unparam // a Command may refuse; this one never does
 	for _, t := range s.Tree.order {
 		if t.State == Queued && !t.WakeAt.IsZero() && !t.WakeAt.After(s.Now) {
 			s.Touch(t.ID)

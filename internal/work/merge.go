@@ -19,7 +19,7 @@ func (c StartMerge) apply(s *Step) error {
 	return nil
 }
 
-func (s *Step) startMerge(t *Task, target string, accepting bool) *Merge {
+func (s *Step) startMerge(t *Task, target string, accepting bool) {
 	t.Book.Merges++
 	m := &Merge{
 		ID: MergeID(s.derive("merge", string(t.ID), t.Book.Merges)), TaskID: t.ID, TreeID: s.Tree.ID,
@@ -31,7 +31,6 @@ func (s *Step) startMerge(t *Task, target string, accepting bool) *Merge {
 	s.edit(t)
 	s.event("merge.started", t, map[string]any{"merge": m.ID, "target": m.Target})
 	s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})
-	return m
 }
 
 // landing is what a tree merge takes, in order: the task's own branch, then the

@@ -22,7 +22,7 @@ type Settle struct {
 	Redeliver bool
 }
 
-func (c Settle) apply(s *Step) error {
+func (c Settle) apply(s *Step) error { //nolint:unparam // a Command may refuse; this one never does
 	s.TouchAll()
 	if c.Redeliver {
 		s.redeliver()

@@ -47,7 +47,7 @@ func (s *Step) Dirty() bool {
 }
 
 // edit marks a task changed and touches all that may follow from it.
-func (s *Step) edit(t *Task) *Task {
+func (s *Step) edit(t *Task) {
 	s.tasks[t.ID] = true
 	t.UpdatedAt = s.Now
 	s.Touch(t.ID)
@@ -57,7 +57,6 @@ func (s *Step) edit(t *Task) *Task {
 	if t.Judges != nil {
 		s.Touch(t.Judges.TaskID)
 	}
-	return t
 }
 
 // stateChanged touches what waits for a task's state: its dependants and its children.
@@ -129,14 +128,14 @@ func (s *Step) moveRun(x *Execution, trigger ExecutionTrigger) error {
 }
 
 // add puts a new task into the tree.
-func (s *Step) add(t *Task) *Task {
+func (s *Step) add(t *Task) {
 	t.TreeID = s.Tree.ID
 	t.CreatedAt = s.Tree.after(s.Now)
 	if t.AttemptNo == 0 {
 		t.AttemptNo = 1
 	}
 	s.Tree.insert(t)
-	return s.edit(t)
+	s.edit(t)
 }
 
 // event records what happened, once.
