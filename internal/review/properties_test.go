@@ -173,7 +173,7 @@ func proven(j *work.Task) bool {
 
 // once: what must be an event is one exactly once.
 func (s *sim) once(e work.Event) {
-	key := ""
+	var key string
 	switch e.Kind {
 	case "task.created", "verdict.reported", "judge.spawned", "fix.spawned":
 		key = fmt.Sprint(e.Kind, " ", e.Task)
@@ -247,10 +247,12 @@ func (s *sim) queuedOn(tree *work.Tree, t *work.Task) bool {
 			c := tree.Current(d)
 			return c != nil && c.State.EndedBadly() // then it would have been cancelled
 		})
-	default:
+	case work.OnRetry, work.OnLimit, work.OnBudget, work.OnPaused, work.OnResources:
 		sum := s.outer[tree.Root()]
 		return !t.WakeAt.IsZero() && !sum.WakeAt.IsZero() && !sum.WakeAt.After(t.WakeAt)
+	case work.NotBlocked, work.OnChildren, work.OnQuestion, work.OnConflict, work.OnGates, work.OnJudges, work.OnIntegration, work.OnLanding, work.OnPerson:
 	}
+	return false
 }
 
 func (s *sim) readyOn(tree *work.Tree, t *work.Task, listed bool) bool {
@@ -265,9 +267,9 @@ func (s *sim) readyOn(tree *work.Tree, t *work.Task, listed bool) bool {
 		return tree.OpenMerge(t.ID) != nil && t.Accepted != nil
 	case work.OnPerson:
 		return listed && t.Hold != work.NoHold
-	default:
-		return false
+	case work.NotBlocked, work.OnDependencies, work.OnSlot, work.OnRetry, work.OnLimit, work.OnBudget, work.OnPaused, work.OnResources, work.OnChildren, work.OnQuestion, work.OnConflict:
 	}
+	return false
 }
 
 // checkEffects: what waits for the engine has an effect on its way.

@@ -66,7 +66,7 @@ func TestRule7_WhatAPersonCancelledIsNeverRevived(t *testing.T) {
 func TestRule7_RetryWhileADependencyIsBadNamesIt(t *testing.T) {
 	s := family(t, "none")
 	s.run("a", ends(work.FailedRun, ""))
-	if e := s.refused(work.RetryTask{Task: "b"}, "bad_dependency"); e.Details["dependency"] != "a" {
+	if e := s.refusal(work.RetryTask{Task: "b"}, "bad_dependency"); e.Details["dependency"] != "a" {
 		t.Errorf("it names %v", e.Details)
 	}
 }

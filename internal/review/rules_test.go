@@ -211,7 +211,7 @@ func TestRule4_TheRejectedAttemptStepsAside(t *testing.T) {
 		work.MessageTask{Task: "a", Text: "hi"}, work.SubmitTask{Task: "a"}, work.RemoveTask{Task: "a"}, work.PatchTask{Task: "a"},
 		work.CreateTask{ID: "x", Input: work.TaskInput{Name: "x", ParentTaskID: "a"}},
 	} {
-		if e := s.refused(c, "superseded"); e.Details["current"] != "fix.a.2" {
+		if e := s.refusal(c, "superseded"); e.Details["current"] != "fix.a.2" {
 			t.Errorf("%T names %v", c, e.Details)
 		}
 	}

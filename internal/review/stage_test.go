@@ -87,7 +87,13 @@ func (s *stage) ask(c work.Command) {
 func (s *stage) try(c work.Command) error { return s.do(s.treeOf(subject(c)), alice, c) }
 
 // refused asserts that a person is refused, for that reason.
-func (s *stage) refused(c work.Command, reason string) *work.Error {
+func (s *stage) refused(c work.Command, reason string) {
+	s.t.Helper()
+	_ = s.refusal(c, reason)
+}
+
+// refusal is refused for those who look closer.
+func (s *stage) refusal(c work.Command, reason string) *work.Error {
 	s.t.Helper()
 	err := s.try(c)
 	e, ok := work.AsError(err)
