@@ -87,7 +87,7 @@ func list(path string) []string {
 	if err != nil {
 		return nil
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }() // only read
 	names, _ := dir.Readdirnames(-1)
 	return names
 }

@@ -98,7 +98,7 @@ func (p *Process) reapOrphans() {
 		case <-p.exited:
 			return
 		case <-ticker.C:
-			p.host.machine.reap("")
+			p.host.reapOrphans()
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -92,6 +93,9 @@ type Options struct {
 // Host starts and ends runs on this machine. It holds no runs itself: all it
 // must remember is in its state directory. Safe for concurrent use.
 type Host struct {
+	reaping sync.Mutex
+	reaped  time.Time // when orphans were last reaped
+
 	dir     string
 	now     func() time.Time
 	machine *machine
@@ -111,6 +115,17 @@ func Open(opts Options) (*Host, error) {
 		opts.Now = time.Now
 	}
 	return &Host{dir: opts.StateDir, now: opts.Now, machine: openMachine(!opts.NoCgroup)}, nil
+}
+
+// reapOrphans reaps what any run has left, once for all runs that ask within
+// the interval.
+func (h *Host) reapOrphans() {
+	h.reaping.Lock()
+	defer h.reaping.Unlock()
+	if now := h.now(); now.Sub(h.reaped) >= reapInterval/2 {
+		h.reaped = now
+		h.machine.reap("")
+	}
 }
 
 // Report is what a level can do on this machine, for doctor and the run's

@@ -83,7 +83,8 @@ func start(t *testing.T, h *Host, spec Spec) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = p.End(context.Background()) })
+	ctx := context.WithoutCancel(t.Context()) // the cleanup comes after its end
+	t.Cleanup(func() { _, _ = p.End(ctx) })
 	return p
 }
 
@@ -382,7 +383,7 @@ func TestEndClosesAReaderThatWaits(t *testing.T) {
 	h := openHost(t, t.TempDir(), true)
 	spec := shell(t, "exit 0")
 	r, w := io.Pipe()
-	defer w.Close()
+	defer func() { _ = w.Close() }() // never fails
 	spec.Stdin = r
 	p := start(t, h, spec)
 	wait(t, p)

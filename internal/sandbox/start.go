@@ -40,7 +40,7 @@ func (h *Host) start(ctx context.Context, spec Spec) (*Process, error) {
 		return nil, err
 	}
 	if group != nil {
-		defer group.Close()
+		defer func() { _ = group.Close() }() // a folder's handle
 	}
 	p, err := h.launch(spec, path, &record, group)
 	if err != nil {
@@ -199,7 +199,7 @@ type output struct {
 // time limit, in case a stranger holds the pipe; a slow writer is not hurried.
 func (p *Process) copyOutput(o *output, done *sync.WaitGroup) {
 	defer done.Done()
-	defer o.from.Close()
+	defer func() { _ = o.from.Close() }() // only read
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := o.from.Read(buf)
