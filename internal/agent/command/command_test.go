@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -39,7 +38,7 @@ func run(t *testing.T, job agent.Job) (agent.Result, []agent.Event) {
 	job.Dir = t.TempDir()
 	var events []agent.Event
 	a := command.New(agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ(), Now: time.Now}))
-	result, err := a.Run(context.Background(), job, agent.SinkFunc(func(e agent.Event) { events = append(events, e) }))
+	result, err := a.Run(t.Context(), job, agent.SinkFunc(func(e agent.Event) { events = append(events, e) }))
 	if err != nil {
 		t.Fatal(err)
 	}
