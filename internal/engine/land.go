@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/git"
 	"github.com/claudomator/claudomator/internal/work"
@@ -132,12 +133,17 @@ func (e *Engine) land(ctx context.Context, f work.Effect) error {
 		return e.refuse(ctx, f, err)
 	}
 	var got git.Landed
-	if l.merge.Current != "" {
-		got, err = v.ContinueLand(ctx, l.spec, e.mergeDir(l.merge.ID))
-	} else {
-		got, err = v.Land(ctx, l.spec)
-	}
+	err = inTurn(ctx, func() error {
+		if l.merge.Current != "" {
+			got, err = v.ContinueLand(ctx, l.spec, e.mergeDir(l.merge.ID))
+		} else {
+			got, err = v.Land(ctx, l.spec)
+		}
+		return err
+	})
 	switch {
+	case git.KindOf(err) == git.KindMergeRunning:
+		return err // its turn comes: delivered again
 	case err != nil:
 		return e.refuse(ctx, f, err)
 	case len(got.Unresolved) > 0:
@@ -179,6 +185,24 @@ func (e *Engine) alone(ctx context.Context, id work.MergeID) (release func(), er
 		case <-busy:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// inTurn waits a little while another landing on the same target runs: mostly that
+// is over at once.
+func inTurn(ctx context.Context, land func() error) error {
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
+		err := land()
+		if git.KindOf(err) != git.KindMergeRunning || wait > time.Second {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
 		}
 	}
 }
@@ -230,7 +254,10 @@ func (e *Engine) reclaim(ctx context.Context, f work.Effect) error {
 		return err
 	}
 	if f.Merge != "" {
-		if err := v.AbortLand(ctx, git.LandSpec{Target: f.Target, PrivateRef: landingRef(f.Merge)}); err != nil && git.KindOf(err) != git.KindAlreadyLanded {
+		err := inTurn(ctx, func() error {
+			return v.AbortLand(ctx, git.LandSpec{Target: f.Target, PrivateRef: landingRef(f.Merge)})
+		})
+		if err != nil && git.KindOf(err) != git.KindAlreadyLanded {
 			return err
 		}
 		_, err = v.Discard(ctx, e.mergeDir(f.Merge), e.binDir())

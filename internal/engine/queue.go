@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -112,8 +114,8 @@ func (q *Queue) Open(ctx context.Context, db *sql.DB, pool *pgxpool.Pool, node s
 	return nil
 }
 
-// quiet keeps River's own words at warnings and worse.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(atLeast{log.Handler(), slog.LevelWarn}) }
+// quiet keeps River's own words to errors: it warns of each job that is cancelled.
+func quiet(log *slog.Logger) *slog.Logger { return slog.New(atLeast{log.Handler(), slog.LevelError}) }
 
 type atLeast struct {
 	slog.Handler
@@ -186,6 +188,37 @@ func (q *Queue) nudge(ctx context.Context, effects ...work.Effect) error {
 	}
 	return nil
 }
+
+// revive gives again what a former life of this node was killed in the middle of:
+// River would wait until the job's own time is over. Runs are not among it: their
+// executions are lost, and queued anew.
+func (q *Queue) revive(ctx context.Context, node string) error {
+	jobs, err := q.client.JobList(ctx, river.NewJobListParams().States(rivertype.JobStateRunning).Queues(deedsQueue).First(10_000))
+	if err != nil {
+		return fmt.Errorf("list interrupted effects: %w", err)
+	}
+	for _, job := range jobs.Jobs {
+		by := job.AttemptedBy
+		if len(by) == 0 || by[len(by)-1] != node || strings.Contains(string(job.Metadata), cancelAttempted) {
+			continue
+		}
+		var args effectArgs
+		if err := json.Unmarshal(job.EncodedArgs, &args); err != nil {
+			return fmt.Errorf("read effect %d: %w", job.ID, err)
+		}
+		if err := q.nudge(ctx, args.Effect); err != nil {
+			return err
+		}
+		if _, err := q.client.JobCancel(ctx, job.ID); err != nil && !errors.Is(err, rivertype.ErrNotFound) {
+			return fmt.Errorf("cancel interrupted effect %d: %w", job.ID, err)
+		}
+	}
+	return nil
+}
+
+// cancelAttempted is River's mark of a job that was told to stop; one whose server
+// is dead bears it until the rescuer removes it.
+const cancelAttempted = "cancel_attempted_at"
 
 // worker hands jobs to the engine.
 type worker struct {

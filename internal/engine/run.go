@@ -18,12 +18,12 @@ import (
 
 // start takes a slot and begins a queued execution, or leaves it waiting.
 func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
+	if e.stop.Err() != nil || e.slots.none() {
+		return nil // found again at the next start, or when a slot is given back
+	}
 	plan, err := e.o.Core.PlanRun(ctx, f.Tree, f.Execution)
 	if err != nil {
 		return err
-	}
-	if e.stop.Err() != nil {
-		return nil // found again at the next start
 	}
 	if !e.slots.take(plan.Project, plan.Spec.Type) {
 		return nil
@@ -80,11 +80,11 @@ func (r *run) carryOut(ctx context.Context) (end work.End) {
 	}
 	r.log = log
 	defer func() { end.LogBytes = log.close() }()
+	if r.plan.Detached {
+		defer r.discard(ctx) // also what was prepared only in part
+	}
 	if err := r.prepare(ctx); err != nil {
 		return r.notStarted(ctx, err)
-	}
-	if r.plan.Detached {
-		defer r.discard(ctx)
 	}
 	if end, ok := r.setUp(ctx); !ok {
 		return r.collect(ctx, end)
@@ -378,6 +378,9 @@ func (e *Engine) message(t work.Task, x work.ExecutionID) string {
 
 // discard removes a throw-away workspace.
 func (r *run) discard(ctx context.Context) {
+	if r.dir == "" {
+		return
+	}
 	if _, err := r.vault.Discard(context.WithoutCancel(ctx), r.dir, r.e.binDir()); err != nil {
 		r.e.o.Log.Warn("discard a workspace", "dir", r.dir, "error", err)
 	}

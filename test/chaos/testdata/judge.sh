@@ -1,0 +1,18 @@
+#!/bin/sh
+# What every judge of the storm runs: it rejects what is flawed, some of them by
+# the exit code alone, some by a report.
+cat >/dev/null
+flaws=$(ls -d flaw-* 2>/dev/null)
+case $1 in
+evaluator-security)
+	[ -z "$flaws" ] || "$CLAUDOMATOR_BIN" tool report_verdict \
+		'{"approved":false,"reasoning":"flawed","findings":[{"kind":"flaw","severity":"high","file":"a","line":1,"text":"there is a flaw"}]}' >/dev/null
+	[ -z "$flaws" ]
+	;;
+arbitration)
+	[ -z "$flaws" ] || { echo "rejected: $flaws"; exit 1; }
+	;;
+checker)
+	[ -z "$flaws" ] || { echo "the checker sees $flaws"; exit 1; }
+	;;
+esac
