@@ -69,6 +69,7 @@ type server struct {
 	cfg     *config.Config
 	log     *slog.Logger
 	mask    *telemetry.Mask
+	hide    func([]byte) []byte
 	node    string
 	host    *sandbox.Host
 	vaults  *engine.Vaults
@@ -94,6 +95,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 		return err
 	}
 	s.mask = telemetry.NewMask(secret, s.cfg.Database.Reveal())
+	s.hide = telemetry.NewMask(secret, s.cfg.Database.Reveal()).Apply
 	if s.log, err = telemetry.NewLogger(logTo, telemetry.LogOptions{Level: s.cfg.Log.Level, Format: s.cfg.Log.Format, Mask: s.mask}); err != nil {
 		return err
 	}
@@ -209,7 +211,7 @@ func (s *server) engineOptions(url string) engine.Options {
 	return engine.Options{
 		Core: s.service, Schedule: s.store, Tasks: s.store, Queue: s.queue, Vaults: s.vaults, Host: s.host,
 		Agents: s.agents, DataDir: s.cfg.DataDir, Node: s.node, Slots: s.cfg.Slots, PerAgent: perAgent,
-		Bin: bin, MCPURL: url + "/mcp", Mask: s.mask, Now: time.Now, Log: s.log,
+		Bin: bin, MCPURL: url + "/mcp", Mask: s.mask, Hide: s.hide, Now: time.Now, Log: s.log,
 		Retention: engine.Retention{
 			Workspaces: s.cfg.Retention.Workspaces, Bin: s.cfg.Retention.Bin, Transcripts: s.cfg.Retention.Transcripts,
 		},

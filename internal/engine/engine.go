@@ -42,16 +42,16 @@ type Options struct {
 	PerAgent  map[string]int // slots by agent type; 0 or missing: no limit of its own
 	Bin       string         // this program, for `claudomator tool`
 	MCPURL    string
-	Mask      Mask
+	Mask      Mask                // learns the run tokens, for the server's log
+	Hide      func([]byte) []byte // takes the server's own secrets out of a transcript
 	Retention Retention
 	Now       func() time.Time
 	Log       *slog.Logger
 }
 
-// Mask hides secrets in what is stored of a run's output.
+// Mask hides secrets in the server's log.
 type Mask interface {
 	Add(secret string) (remove func())
-	Apply(text []byte) []byte
 }
 
 // Retention says how long finished things stay on the disk.

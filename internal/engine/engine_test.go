@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,5 +176,29 @@ func TestLandingDeliveredTwiceLandsOnce(t *testing.T) {
 	}
 	if got := w.git("-C", w.repo, "rev-list", "--merges", "--count", "main"); got != "5" {
 		t.Errorf("main has %s merges, want 5", got)
+	}
+}
+
+// An agent that prints its environment does not leave its token behind.
+func TestRunTokenIsMasked(t *testing.T) {
+	w := newWorld(t, 4)
+	w.project(app.ProjectInput{})
+	task := w.task(app.TaskRequest{Review: "none", Agent: app.AgentInput{Instructions: `env; echo "token $CLAUDOMATOR_MCP_TOKEN end" | tee x`}})
+	w.state(task.ID, work.Completed)
+	runs, err := w.service.Executions(w.ctx, string(task.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := w.service.Transcript(w.ctx, string(runs[0].ID), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	text, err := io.ReadAll(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "[masked]"); n != 2 {
+		t.Errorf("%d places are masked, want 2:\n%s", n, text)
 	}
 }

@@ -90,11 +90,19 @@ func (s *slots) pick(list []work.Waiting) []work.Waiting {
 	return chosen
 }
 
-// full is true when n more fill all slots.
-func (s *slots) full(n int) bool {
+// room is how many slots are free.
+func (s *slots) room() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.taken+n >= s.most
+	return s.most - s.taken
+}
+
+// none is true, and remembered as a refusal, when no slot at all is free.
+func (s *slots) none() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = s.refused || s.taken >= s.most
+	return s.taken >= s.most
 }
 
 func (s *slots) wait() {
@@ -103,10 +111,7 @@ func (s *slots) wait() {
 	s.refused = true
 }
 
-const (
-	waitingPage = 200
-	waitingMost = 50_000
-)
+const waitingMost = 50_000
 
 // pump starts what waits, as far as there is room, in the order of priority and
 // age. It is called when a slot was freed and something was refused. It looks
@@ -114,13 +119,13 @@ const (
 func (e *Engine) pump(ctx context.Context) error {
 	e.slots.answer()
 	var chosen []work.Waiting
-	for page := waitingPage; page <= waitingMost; page *= 4 {
+	for page := 2*e.slots.room() + 1; page <= waitingMost; page *= 8 {
 		list, err := e.o.Schedule.Waiting(ctx, page)
 		if err != nil {
 			e.slots.wait()
 			return err
 		}
-		if chosen = e.slots.pick(list); len(list) < page || len(chosen) == len(list) || e.slots.full(len(chosen)) {
+		if chosen = e.slots.pick(list); len(list) < page || len(chosen) == len(list) || len(chosen) >= e.slots.room() {
 			break
 		}
 	}

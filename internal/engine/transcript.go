@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ type transcript struct {
 	e       *Engine
 	file    *os.File
 	unmask  func()
+	secret  []byte // the run's own token
 	mu      sync.Mutex
 	bytes   int64
 	broken  bool
@@ -41,7 +43,7 @@ func (e *Engine) openTranscript(id work.ExecutionID, secret string) (*transcript
 	if err != nil {
 		return nil, err
 	}
-	return &transcript{e: e, file: file, unmask: e.o.Mask.Add(secret)}, nil
+	return &transcript{e: e, file: file, unmask: e.o.Mask.Add(secret), secret: []byte(secret)}, nil
 }
 
 // Emit implements agent.Sink. A line that cannot be written is lost, with one
@@ -55,7 +57,8 @@ func (t *transcript) Emit(event agent.Event) {
 	}
 	if err == nil {
 		var n int
-		n, err = t.file.Write(append(t.e.o.Mask.Apply(line), '\n'))
+		line = bytes.ReplaceAll(t.e.o.Hide(line), t.secret, []byte("[masked]"))
+		n, err = t.file.Write(append(line, '\n'))
 		t.bytes += int64(n)
 	}
 	if err != nil && !t.broken {

@@ -40,8 +40,7 @@ type world struct {
 // noMask masks nothing.
 type noMask struct{}
 
-func (noMask) Add(string) func()        { return func() {} }
-func (noMask) Apply(text []byte) []byte { return text }
+func (noMask) Add(string) func() { return func() {} }
 
 func newWorld(t *testing.T, slots int) *world {
 	t.Helper()
@@ -115,7 +114,7 @@ func (w *world) start() {
 	})
 	e = engine.New(engine.Options{
 		Core: w.service, Schedule: w.store, Tasks: w.store, Queue: queue, Vaults: vaults, Host: host, Agents: agents,
-		DataDir: w.dir, Node: "node-1", Slots: w.slots, Mask: noMask{}, Now: time.Now, Log: log,
+		DataDir: w.dir, Node: "node-1", Slots: w.slots, Mask: noMask{}, Hide: func(text []byte) []byte { return text }, Now: time.Now, Log: log,
 		Retention: engine.Retention{Workspaces: time.Hour, Bin: time.Hour, Transcripts: time.Hour},
 	})
 	ready, done := make(chan struct{}), make(chan error, 1)
