@@ -71,7 +71,7 @@ func Operations() []Operation {
 		op("RevokeToken", as("DELETE /api/tokens/{id}"), as("token revoke")),
 
 		op("Attention", as("GET /api/attention"), as("attention")),
-		op("Agents", as("GET /api/agents"), as("doctor")),
+		op("Agents", as("GET /api/agents"), no("a command that names an unknown agent type is told which there are")),
 		op("Stats", as("GET /api/stats"), no("counts are for pages and for /metrics")),
 		op("Events", as("GET /api/events"), as("events")),
 	}

@@ -11,56 +11,41 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// newTaskAct is a command that asks one thing of one task.
-func newTaskAct(s *shell, use, short string, act func(ctx context.Context, api app.API, ref string) (*app.TaskView, error)) *cobra.Command {
+// newTaskAct is a command that asks one thing of one task: a method of app.API.
+func newTaskAct(s *shell, use, short string, act func(api app.API, ctx context.Context, ref string) (*app.TaskView, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use + " ID", Short: short, Args: takes("ID"), Example: "  claudomator task " + use + " basket",
 		ValidArgsFunction: s.completeTasks,
 		RunE: s.call(func(ctx context.Context, api app.API, args []string) error {
-			return s.acted(act(ctx, api, args[0]))
+			return s.acted(act(api, ctx, args[0]))
 		}),
 	}
 }
 
 func newTaskStartCommand(s *shell) *cobra.Command {
-	return newTaskAct(s, "start", "Submit a PENDING task",
-		func(ctx context.Context, api app.API, ref string) (*app.TaskView, error) {
-			return api.StartTask(ctx, ref)
-		})
+	return newTaskAct(s, "start", "Submit a PENDING task", app.API.StartTask)
 }
 
 func newTaskCancelCommand(s *shell) *cobra.Command {
-	return newTaskAct(s, "cancel", "End a task, with all below it",
-		func(ctx context.Context, api app.API, ref string) (*app.TaskView, error) {
-			return api.CancelTask(ctx, ref)
-		})
+	return newTaskAct(s, "cancel", "End a task, with all below it", app.API.CancelTask)
 }
 
 func newTaskSubmitCommand(s *shell) *cobra.Command {
-	return newTaskAct(s, "submit", "Take work that was done by hand in the task's workspace",
-		func(ctx context.Context, api app.API, ref string) (*app.TaskView, error) {
-			return api.SubmitTask(ctx, ref)
-		})
+	return newTaskAct(s, "submit", "Take work that was done by hand in the task's workspace", app.API.SubmitTask)
 }
 
 func newTaskDropCommand(s *shell) *cobra.Command {
-	return newTaskAct(s, "drop", "Give up a child that ended badly, for good",
-		func(ctx context.Context, api app.API, ref string) (*app.TaskView, error) {
-			return api.DropTask(ctx, ref)
-		})
+	return newTaskAct(s, "drop", "Give up a child that ended badly, for good", app.API.DropTask)
 }
 
 func newTaskPostponeCommand(s *shell) *cobra.Command {
-	return newTaskAct(s, "postpone", "Make a child a PENDING task of its own",
-		func(ctx context.Context, api app.API, ref string) (*app.TaskView, error) {
-			return api.PostponeTask(ctx, ref)
-		})
+	return newTaskAct(s, "postpone", "Make a child a PENDING task of its own", app.API.PostponeTask)
 }
 
 func newTaskRetryCommand(s *shell) *cobra.Command {
 	var fresh bool
 	c := newTaskAct(s, "retry", "Run a task again, in its workspace",
-		func(ctx context.Context, api app.API, ref string) (*app.TaskView, error) {
+		func(api app.API, ctx context.Context, ref string) (*app.TaskView, error) {
 			return api.RetryTask(ctx, ref, fresh)
 		})
 	c.Flags().BoolVar(&fresh, "fresh", false, "from the base, without the work so far")
