@@ -69,30 +69,6 @@ func (p *Problem) fill() *Problem {
 	return p
 }
 
-// status is the one map from the domain's codes to HTTP.
-func status(code work.Code) int {
-	switch code {
-	case work.Invalid:
-		return http.StatusUnprocessableEntity
-	case work.NotFound:
-		return http.StatusNotFound
-	case work.Conflict, work.Illegal:
-		return http.StatusConflict
-	case work.Unauthenticated:
-		return http.StatusUnauthorized
-	case work.Forbidden:
-		return http.StatusForbidden
-	case work.Exhausted:
-		return http.StatusTooManyRequests
-	case work.Unavailable:
-		return http.StatusServiceUnavailable
-	case work.Timeout:
-		return http.StatusGatewayTimeout
-	case work.Internal:
-	}
-	return http.StatusInternalServerError
-}
-
 // problem turns any error into what is answered. What is a bug is logged here,
 // once, and answered with the id it is logged under.
 func (s *server) problem(ctx context.Context, doing string, err error) *Problem {
@@ -107,7 +83,7 @@ func (s *server) problem(ctx context.Context, doing string, err error) *Problem 
 	if !ok || e.Code == work.Internal {
 		return s.bug(ctx, doing, err)
 	}
-	p := &Problem{Status: status(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
+	p := &Problem{Status: app.HTTPStatus(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
 	for key, value := range e.Details {
 		if allowed, ok := value.([]work.Action); ok && key == "allowed" {
 			p.Allowed = append([]work.Action{}, allowed...) // nothing is allowed: say so

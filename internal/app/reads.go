@@ -58,11 +58,7 @@ func (s *Service) look(ctx context.Context, ref string, f func(*work.Tree, *work
 	if _, err := may(ctx, false); err != nil {
 		return err
 	}
-	id, err := s.o.Lookup.ResolveTask(ctx, ref)
-	if err != nil {
-		return err
-	}
-	treeID, err := s.o.Lookup.TreeOf(ctx, id)
+	id, treeID, err := s.find(ctx, ref)
 	if err != nil {
 		return err
 	}

@@ -301,17 +301,23 @@ func (s *Service) view(ctx context.Context, id work.TaskID) (*TaskView, error) {
 	return view, err
 }
 
+// find resolves a task and says in which tree it is.
+func (s *Service) find(ctx context.Context, ref string) (work.TaskID, work.TreeID, error) {
+	id, err := s.o.Lookup.ResolveTask(ctx, ref)
+	if err != nil {
+		return "", "", err
+	}
+	tree, err := s.o.Lookup.TreeOf(ctx, id)
+	return id, tree, err
+}
+
 // act resolves a task, applies a command to its tree, and shows the task.
 func (s *Service) act(ctx context.Context, ref string, command func(work.TaskID) work.Command) (*TaskView, error) {
 	by, err := may(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.o.Lookup.ResolveTask(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := s.o.Lookup.TreeOf(ctx, id)
+	id, tree, err := s.find(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -332,11 +338,7 @@ func (s *Service) AcceptTask(ctx context.Context, ref string, in AcceptInput) (*
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.o.Lookup.ResolveTask(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	treeID, err := s.o.Lookup.TreeOf(ctx, id)
+	id, treeID, err := s.find(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -409,11 +411,7 @@ func (s *Service) RemoveTask(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	id, err := s.o.Lookup.ResolveTask(ctx, ref)
-	if err != nil {
-		return err
-	}
-	tree, err := s.o.Lookup.TreeOf(ctx, id)
+	id, tree, err := s.find(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -426,11 +424,7 @@ func (s *Service) PatchTask(ctx context.Context, ref string, in TaskPatch) (*Tas
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.o.Lookup.ResolveTask(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := s.o.Lookup.TreeOf(ctx, id)
+	id, tree, err := s.find(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -158,37 +158,27 @@ func findings(c *cobra.Command, texts []string) (work.Findings, error) {
 }
 
 func newTaskAnswerCommand(s *shell) *cobra.Command {
-	var text texts
-	c := &cobra.Command{
-		Use: "answer ID [TEXT]", Short: "Answer the question a task has asked", Args: takes("ID", "[TEXT]"),
-		Example: "  claudomator task answer basket \"use cents\"", ValidArgsFunction: s.completeTasks,
-	}
-	text.define(c)
-	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
-		answer, err := text.read(c, s, args[1:])
-		if err != nil {
-			return err
-		}
-		view, err := api.AnswerTask(ctx, args[0], answer)
-		return s.acted(view, err)
-	})
-	return c
+	return newTaskTell(s, "answer", "Answer the question a task has asked", "\"use cents\"", app.API.AnswerTask)
 }
 
 func newTaskMessageCommand(s *shell) *cobra.Command {
+	return newTaskTell(s, "message", "Tell a task that is READY, asks or ended badly to work on", "-m \"also handle refunds\"", app.API.MessageTask)
+}
+
+// newTaskTell is a command that tells one task something: a method of app.API.
+func newTaskTell(s *shell, use, short, example string, tell func(api app.API, ctx context.Context, ref, text string) (*app.TaskView, error)) *cobra.Command {
 	var text texts
 	c := &cobra.Command{
-		Use: "message ID [TEXT]", Short: "Tell a task that is READY, asks or ended badly to work on", Args: takes("ID", "[TEXT]"),
-		Example: "  claudomator task message basket -m \"also handle refunds\"", ValidArgsFunction: s.completeTasks,
+		Use: use + " ID [TEXT]", Short: short, Args: takes("ID", "[TEXT]"),
+		Example: "  claudomator task " + use + " basket " + example, ValidArgsFunction: s.completeTasks,
 	}
 	text.define(c)
 	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
-		message, err := text.read(c, s, args[1:])
+		told, err := text.read(c, s, args[1:])
 		if err != nil {
 			return err
 		}
-		view, err := api.MessageTask(ctx, args[0], message)
-		return s.acted(view, err)
+		return s.acted(tell(api, ctx, args[0], told))
 	})
 	return c
 }

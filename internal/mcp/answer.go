@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -83,9 +84,11 @@ type problem struct {
 	Hint   string    `json:"hint,omitempty"`
 }
 
+// refuse answers before the protocol does; all else is a tool's answer, with
+// status 200.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e := s.explain(r.Context(), r.Method+" "+r.URL.Path, err)
-	p := problem{Type: "about:blank", Status: status(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
+	p := problem{Type: "about:blank", Status: app.HTTPStatus(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
 	p.Title = http.StatusText(p.Status)
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
@@ -98,29 +101,4 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone misses nothing
-}
-
-// status is the one map from the domain's codes to HTTP, for what is refused
-// before the protocol: all else is a tool's answer, with status 200.
-func status(code work.Code) int {
-	switch code {
-	case work.Invalid:
-		return http.StatusUnprocessableEntity
-	case work.NotFound:
-		return http.StatusNotFound
-	case work.Conflict, work.Illegal:
-		return http.StatusConflict
-	case work.Unauthenticated:
-		return http.StatusUnauthorized
-	case work.Forbidden:
-		return http.StatusForbidden
-	case work.Exhausted:
-		return http.StatusTooManyRequests
-	case work.Unavailable:
-		return http.StatusServiceUnavailable
-	case work.Timeout:
-		return http.StatusGatewayTimeout
-	case work.Internal:
-	}
-	return http.StatusInternalServerError
 }
