@@ -64,16 +64,18 @@ type floor struct {
 	wall samples
 }
 
-// startFloor starts the loop on a repository; worktrees lie beside it. Loops on
-// one repository need different names.
-func startFloor(repo, name string) (*floor, error) {
-	f := &floor{}
-	f.cmd = exec.Command("sh", "-c", `while read -r i; do
+const floorLoop = `while read -r i; do
 	git -C "$1" worktree add -q -b "$2-$i" "$1-$2-$i" HEAD || exit 1
 	(cd "$1-$2-$i" && sh -c "$3") || exit 1
 	git -C "$1" worktree remove --force "$1-$2-$i" || exit 1
 	echo done
-done`, "floor", repo, name, commitOne) //nolint:noctx // close ends it in order
+done`
+
+// startFloor starts the loop on a repository; worktrees lie beside it. Loops on
+// one repository need different names.
+func startFloor(repo, name string) (*floor, error) {
+	f := &floor{}
+	f.cmd = exec.Command("sh", "-c", floorLoop, "floor", repo, name, commitOne) //nolint:noctx // close ends it in order
 	f.cmd.Env, f.cmd.Stderr = gitEnviron(), os.Stderr
 	var err error
 	if f.in, err = f.cmd.StdinPipe(); err != nil {

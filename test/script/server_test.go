@@ -89,7 +89,7 @@ func (w *world) start(environ []string, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the server has it, too
 	flags := args
 	for len(flags) > 0 && strings.Contains(flags[0], "=") && flags[0][0] != '-' {
 		environ, flags = append(environ, flags[0]), flags[1:]
@@ -119,7 +119,7 @@ func (w *world) start(environ []string, args []string) error {
 		}
 		err = <-w.ended
 		w.server = nil
-		return fmt.Errorf("the server did not start: %v", err)
+		return fmt.Errorf("the server did not start: %w", err)
 	case <-time.After(startLimit):
 		return fmt.Errorf("the server did not start within %s", startLimit)
 	}
@@ -144,7 +144,7 @@ func (w *world) kill() error {
 	if err := w.server.Process.Kill(); err != nil {
 		return fmt.Errorf("kill the server: %w", err)
 	}
-	<-w.ended // killed: the status is known
+	<-w.ended //nolint:errcheck // killed: the status is known
 	w.server = nil
 	return nil
 }
