@@ -98,7 +98,8 @@ func (e *Engine) resume(ctx context.Context) error {
 	return errors.Join(all, e.wakeDue(ctx))
 }
 
-// beat renews this server's leases and takes back what others let expire.
+// beat renews this server's leases, takes back what others let expire, and starts
+// what waits for a slot that is free.
 func (e *Engine) beat(ctx context.Context) {
 	ticker := time.NewTicker(leaseBeat)
 	defer ticker.Stop()
@@ -107,6 +108,11 @@ func (e *Engine) beat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+		if e.slots.hungry() { // a freed slot could not look: perhaps nothing runs that frees another
+			if err := e.pump(ctx); err != nil {
+				e.o.Log.Error("start waiting executions", "error", err)
+			}
 		}
 		now := e.o.Now()
 		if err := e.o.Schedule.RenewLeases(ctx, e.o.Node, now.Add(lease)); err != nil {

@@ -111,11 +111,19 @@ func (s *slots) wait() {
 	s.refused = true
 }
 
+// hungry is true while something may wait for a slot, and one is free.
+func (s *slots) hungry() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused && s.taken < s.most
+}
+
 const waitingMost = 50_000
 
 // pump starts what waits, as far as there is room, in the order of priority and
-// age. It is called when a slot was freed and something was refused. It looks
-// further when those in front are held back by limits of their own.
+// age. It is called when a slot was freed and something was refused, and by the
+// beat when that has failed. It looks further when those in front are held back
+// by limits of their own.
 func (e *Engine) pump(ctx context.Context) error {
 	e.slots.answer()
 	var chosen []work.Waiting
@@ -133,7 +141,11 @@ func (e *Engine) pump(ctx context.Context) error {
 	for _, w := range chosen {
 		effects = append(effects, work.Effect{Kind: work.StartExecution, Tree: w.Tree, Task: w.Task, Execution: w.Execution, Priority: w.Priority})
 	}
-	return e.o.Queue.nudge(ctx, effects...)
+	if err := e.o.Queue.nudge(ctx, effects...); err != nil {
+		e.slots.wait()
+		return err
+	}
+	return nil
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
