@@ -43,12 +43,16 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 	}); err != nil {
 		return err
 	}
-	if plan, err = e.o.Core.PlanRun(ctx, f.Tree, f.Execution); err != nil {
-		return err
+	fence := plan.Execution.Fence + 1 // Begin has raised it
+	// From here on the execution runs, and nobody else ends it: whatever happens,
+	// a cancel at this very moment included, its end is reported.
+	var end work.End
+	if plan, err := e.o.Core.PlanRun(context.WithoutCancel(ctx), f.Tree, f.Execution); err != nil {
+		end = failed("read what is to be done: %v", err)
+	} else {
+		end = (&run{e: e, plan: plan, secret: secret}).carryOut(ctx)
 	}
-	r := &run{e: e, plan: plan, secret: secret}
-	end := r.carryOut(ctx)
-	end.Execution, end.Fence = f.Execution, plan.Execution.Fence
+	end.Execution, end.Fence = f.Execution, fence
 	return e.patiently("report an execution's end", func(context.Context) error {
 		return e.o.Core.Do(context.WithoutCancel(ctx), f.Tree, work.System(), end)
 	})
@@ -341,6 +345,9 @@ func (r *run) collect(ctx context.Context, end work.End) work.End {
 	r.log.warnings(got.Warnings)
 	if p.Detached {
 		return end
+	}
+	if got.Missing && end.Outcome == work.Success { // its branch may hold earlier work, which is not this run's
+		end.Outcome, end.Error = work.FailedRun, "the workspace is gone, and with it whatever the run has done"
 	}
 	end.Base, end.Head = r.base, got.Head
 	end.Result = result(got)

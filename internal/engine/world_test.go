@@ -31,9 +31,10 @@ type world struct {
 	service  *app.Service
 	store    *store.Store
 	slots    int
-	agents   engine.Catalog // besides the command agent
-	patience time.Duration  // for what is awaited; 0: 30 s, or a virtual day
-	crashed  bool           // the server is being killed: its last words do not count
+	agents   engine.Catalog        // besides the command agent
+	patience time.Duration         // for what is awaited; 0: 30 s, or a virtual day
+	crashed  bool                  // the server is being killed: its last words do not count
+	wrap     func(*engine.Options) // what the next start puts between engine and server
 	stop     func()
 }
 
@@ -112,11 +113,15 @@ func (w *world) start() {
 		Defaults:  app.Defaults{Timeout: time.Minute, Silence: time.Minute, JudgeTimeout: time.Minute, GateTimeout: time.Minute},
 		Committed: func(c work.ChangeSet) { e.Committed(c) },
 	})
-	e = engine.New(engine.Options{
+	options := engine.Options{
 		Core: w.service, Schedule: w.store, Tasks: w.store, Queue: queue, Vaults: vaults, Host: host, Agents: agents,
 		DataDir: w.dir, Node: "node-1", Slots: w.slots, Mask: noMask{}, Hide: func(text []byte) []byte { return text }, Now: time.Now, Log: log,
 		Retention: engine.Retention{Workspaces: time.Hour, Bin: time.Hour, Transcripts: time.Hour},
-	})
+	}
+	if w.wrap != nil {
+		w.wrap(&options)
+	}
+	e = engine.New(options)
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() { done <- e.Run(ctx, func() { close(ready) }) }()
 	<-ready

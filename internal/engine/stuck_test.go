@@ -1,0 +1,98 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/claudomator/claudomator/internal/agent"
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/engine"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// What fails once, between two steps of the engine, leaves nothing that waits for
+// nobody until the next start.
+
+var errOnce = errors.New("fails once")
+
+// coreThatFails refuses the second plan: that of the execution that has just begun.
+type coreThatFails struct {
+	engine.Core
+	plans atomic.Int64
+}
+
+func (c *coreThatFails) PlanRun(ctx context.Context, tree work.TreeID, id work.ExecutionID) (*app.RunPlan, error) {
+	if c.plans.Add(1) == 2 {
+		return nil, errOnce
+	}
+	return c.Core.PlanRun(ctx, tree, id)
+}
+
+func TestBegunExecutionThatCannotBePlannedEnds(t *testing.T) {
+	w := newWorld(t, 4)
+	w.project(app.ProjectInput{})
+	w.stop()
+	w.wrap = func(o *engine.Options) { o.Core = &coreThatFails{Core: o.Core} }
+	w.start()
+	task := w.task(app.TaskRequest{Review: "none", Agent: app.AgentInput{Instructions: "echo x>x"}})
+	if got := w.state(task.ID, work.Failed); !strings.Contains(got.Reason, errOnce.Error()) {
+		t.Errorf("reason %q", got.Reason)
+	}
+	if _, err := w.service.RetryTask(w.ctx, string(task.ID), false); err != nil {
+		t.Fatal(err)
+	}
+	w.state(task.ID, work.Completed)
+}
+
+func TestRunWhoseWorkspaceIsGoneHasFailed(t *testing.T) {
+	w := newWorld(t, 4)
+	w.project(app.ProjectInput{})
+	task := w.task(app.TaskRequest{Review: "human", Agent: app.AgentInput{Instructions: "test -f x && rm -rf \"$PWD\" || echo x>x"}})
+	w.state(task.ID, work.Ready)
+	if _, err := w.service.RetryTask(w.ctx, string(task.ID), false); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.state(task.ID, work.Failed); !strings.Contains(got.Reason, "workspace is gone") {
+		t.Errorf("reason %q", got.Reason)
+	}
+}
+
+// scheduleThatFails cannot say once what waits.
+type scheduleThatFails struct {
+	app.Schedule
+	asked atomic.Int64
+}
+
+func (s *scheduleThatFails) Waiting(ctx context.Context, limit int) ([]work.Waiting, error) {
+	if s.asked.Add(1) == 1 {
+		return nil, errOnce
+	}
+	return s.Schedule.Waiting(ctx, limit)
+}
+
+func TestWaitingWorkStartsAfterAFailedLook(t *testing.T) {
+	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{writes("x")}}
+	inHours(t, p, func(w *world, task func(app.TaskRequest) *app.TaskView) {
+		w.stop()
+		schedule := &scheduleThatFails{}
+		w.slots = 1
+		w.wrap = func(o *engine.Options) {
+			schedule.Schedule = o.Schedule
+			o.Schedule = schedule
+		}
+		w.start()
+		var ids []work.TaskID
+		for range 2 {
+			ids = append(ids, task(app.TaskRequest{}).ID)
+		}
+		for _, id := range ids {
+			w.state(id, work.Completed)
+		}
+		if schedule.asked.Load() < 2 {
+			t.Errorf("what waits was asked %d times: nothing was put to the test", schedule.asked.Load())
+		}
+	})
+}
