@@ -3,12 +3,14 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/claudomator/claudomator/internal/store"
 	"github.com/claudomator/claudomator/internal/work"
@@ -31,11 +33,12 @@ func openQueue(t *testing.T, deliver func(context.Context, int64, work.Effect) e
 		t.Fatal(err)
 	}
 	q.deliver = deliver
-	if err := q.client.Start(context.WithoutCancel(t.Context())); err != nil {
+	ctx := context.WithoutCancel(t.Context()) // the cleanup comes after its end
+	if err := q.client.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := q.client.StopAndCancel(context.Background()); err != nil {
+		if err := q.client.StopAndCancel(ctx); err != nil {
 			t.Error(err)
 		}
 		if err := s.Close(); err != nil {
@@ -102,7 +105,9 @@ func TestCancelledJobEndsAtOnce(t *testing.T) {
 	q.commit(t, s.DB(), work.Effect{Kind: work.StartExecution, Execution: "x"})
 	job := within(t, "start", started)
 	q.commit(t, s.DB(), work.Effect{Kind: work.StopExecution, Job: job})
-	within(t, "cancel", ended)
+	if cause := within(t, "cancel", ended); !errors.Is(cause, rivertype.ErrJobCancelledRemotely) {
+		t.Errorf("ended because of %v", cause)
+	}
 }
 
 func TestRolledBackEffectIsForgotten(t *testing.T) {

@@ -42,13 +42,24 @@ func (*actor) Describe(context.Context) (agent.Description, error) {
 }
 
 func (a *actor) Run(ctx context.Context, job agent.Job, _ agent.Sink) (agent.Result, error) {
+	result := agent.Result{Outcome: agent.Success}
+	if err := a.act(ctx, job); err != nil {
+		result.Outcome, result.Error = agent.Failed, err.Error()
+		if ctx.Err() != nil {
+			result.Outcome = agent.Cancelled
+		}
+	}
+	return result, nil
+}
+
+func (a *actor) act(ctx context.Context, job agent.Job) error {
 	caller, err := a.w.service.AuthenticateRun(ctx, job.MCP.Token)
 	if err != nil {
-		return agent.Result{Outcome: agent.Failed, Error: err.Error()}, nil
+		return err
 	}
 	facts, err := a.w.service.Context(ctx, caller)
 	if err != nil {
-		return agent.Result{Outcome: agent.Failed, Error: err.Error()}, nil
+		return err
 	}
 	a.mu.Lock()
 	a.runs[caller.Task]++
@@ -56,15 +67,9 @@ func (a *actor) Run(ctx context.Context, job agent.Job, _ agent.Sink) (agent.Res
 	part := a.parts[facts.Task.Name]
 	a.mu.Unlock()
 	if part == nil {
-		return agent.Result{Outcome: agent.Failed, Error: "no part for " + facts.Task.Name}, nil
+		return fmt.Errorf("no part for %s", facts.Task.Name)
 	}
-	if err := part(ctx, s); err != nil {
-		if ctx.Err() != nil {
-			return agent.Result{Outcome: agent.Cancelled, Error: err.Error()}, nil
-		}
-		return agent.Result{Outcome: agent.Failed, Error: err.Error()}, nil
-	}
-	return agent.Result{Outcome: agent.Success}, nil
+	return part(ctx, s)
 }
 
 func (s *scene) write(name, text string) error {
