@@ -162,14 +162,14 @@ func stale(err error) bool {
 // patiently repeats a report until it is stored, it is stale, or the server
 // stops: what a run did must not be forgotten because a disk was full for a
 // minute.
-func (e *Engine) patiently(what string, report func(context.Context) error) error {
+func (e *Engine) patiently(ctx context.Context, what string, report func(context.Context) error) error {
 	wait := 100 * time.Millisecond
 	for {
-		err := report(context.WithoutCancel(e.stop))
+		err := report(context.WithoutCancel(ctx))
 		if err == nil || stale(err) {
 			return nil
 		}
-		e.o.Log.Error(what, "error", err, "again_in", wait)
+		e.o.Log.Error("report again", "report", what, "error", err, "again_in", wait)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -210,8 +210,8 @@ func inTurn(ctx context.Context, land func() error) error {
 // landed reports that the target has moved. It is repeated until it is stored:
 // what is landed must not be forgotten.
 func (e *Engine) landed(ctx context.Context, f work.Effect, commit string) error {
-	return e.patiently("report a landing", func(context.Context) error {
-		return e.o.Core.Do(context.WithoutCancel(ctx), f.Tree, work.System(), work.Landed{Merge: f.Merge, Commit: commit})
+	return e.patiently(ctx, "report a landing", func(ctx context.Context) error {
+		return e.o.Core.Do(ctx, f.Tree, work.System(), work.Landed{Merge: f.Merge, Commit: commit})
 	})
 }
 

@@ -53,8 +53,8 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 		end = (&run{e: e, plan: plan, secret: secret}).carryOut(ctx)
 	}
 	end.Execution, end.Fence = f.Execution, fence
-	return e.patiently("report an execution's end", func(context.Context) error {
-		return e.o.Core.Do(context.WithoutCancel(ctx), f.Tree, work.System(), end)
+	return e.patiently(ctx, "report an execution's end", func(ctx context.Context) error {
+		return e.o.Core.Do(ctx, f.Tree, work.System(), end)
 	})
 }
 
@@ -74,7 +74,7 @@ type run struct {
 func (r *run) carryOut(ctx context.Context) (end work.End) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(r.e.stop, func() { cancel(agent.ErrStopping) })()
+	defer context.AfterFunc(r.e.stop, func() { cancel(agent.ErrStopping) })() //nolint:contextcheck // the server's end, not the caller's
 	r.e.park(r.plan.Execution.ID, cancel)
 	defer r.e.unpark(r.plan.Execution.ID)
 
