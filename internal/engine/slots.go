@@ -69,8 +69,9 @@ func (s *slots) answer() {
 
 // pick chooses, in the order of the list, what there are slots for now. It must
 // not be more: jobs run side by side, and of two that want the last slot either
-// may be first. Those left over are remembered as refused.
-func (s *slots) pick(list []work.Waiting) []work.Waiting {
+// may be first. Those left over, and more that are not in the list, are
+// remembered as refused.
+func (s *slots) pick(list []work.Waiting, more bool) []work.Waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	then := slots{
@@ -86,7 +87,7 @@ func (s *slots) pick(list []work.Waiting) []work.Waiting {
 			then.byProject[w.Project]++
 		}
 	}
-	s.refused = s.refused || len(chosen) < len(list)
+	s.refused = s.refused || more || len(chosen) < len(list)
 	return chosen
 }
 
@@ -133,7 +134,7 @@ func (e *Engine) pump(ctx context.Context) error {
 			e.slots.wait()
 			return err
 		}
-		if chosen = e.slots.pick(list); len(list) < page || len(chosen) == len(list) || len(chosen) >= e.slots.room() {
+		if chosen = e.slots.pick(list, len(list) == page); len(list) < page || len(chosen) == len(list) || len(chosen) >= e.slots.room() {
 			break
 		}
 	}

@@ -28,7 +28,7 @@ func TestPickTakesNoMoreThanFits(t *testing.T) {
 		waiting("large", "claude", "no slot left"),
 	}
 	var got []work.ExecutionID
-	for _, w := range s.pick(list) {
+	for _, w := range s.pick(list, false) {
 		got = append(got, w.Execution)
 	}
 	if diff := cmp.Diff([]work.ExecutionID{"first", "second"}, got); diff != "" {
@@ -38,8 +38,14 @@ func TestPickTakesNoMoreThanFits(t *testing.T) {
 		t.Error("those left over are forgotten")
 	}
 	s.answer()
-	s.pick(nil)
+	s.pick(nil, false)
 	if s.give("small", "claude") {
 		t.Error("nothing waits, and yet it is looked for")
+	}
+	// As many slots have been freed since as there are in the list: it is all
+	// chosen, and what is not in it must not be forgotten.
+	s.answer()
+	if s.pick(list[1:2], true); !s.give("small", "claude") {
+		t.Error("what was not looked at is forgotten")
 	}
 }
