@@ -344,10 +344,8 @@ func (s *Service) AcceptTask(ctx context.Context, ref string, in AcceptInput) (*
 	}
 	land := in.Into != ""
 	err = s.View(ctx, treeID, func(tree *work.Tree) error {
-		land = land || tree.Project.AutoLand
-		for _, pos := range tree.Children(id) {
-			land = land || tree.Current(pos).Kind == work.Improvement
-		}
+		t := tree.Task(id)
+		land = land || tree.Project.AutoLand || (t != nil && tree.Improved(t))
 		return nil
 	})
 	if err != nil {

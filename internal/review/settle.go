@@ -235,7 +235,7 @@ func release(s *work.Step, p Policy, t *work.Task) error {
 		s.WaitForPerson(t, work.HoldBuiltOn, fmt.Sprintf("approved, but built on task %s, which is not settled yet", b))
 	case s.Tree.Project.AutoLand && lands(t):
 		return s.AcceptLanding(t, "")
-	case improved(s.Tree, t) && t.StoryID == "":
+	case s.Tree.Improved(t) && t.StoryID == "":
 		s.WaitForPerson(t, work.HoldImprovements, "approved; with its improvements it waits for a person to accept and land it")
 	default:
 		return s.Accept(t)
@@ -246,18 +246,6 @@ func release(s *work.Step, p Policy, t *work.Task) error {
 // lands is true for what a project can land by itself: top-level work outside
 // stories, which are landed by Ship.
 func lands(t *work.Task) bool { return t.ParentTaskID == "" && t.StoryID == "" && !t.Apart() }
-
-// improved is true when any attempt of the task's place has improvements.
-func improved(tree *work.Tree, t *work.Task) bool {
-	for _, attempt := range tree.Chain(t.Position()) {
-		for _, pos := range tree.Children(attempt.ID) {
-			if c := tree.Current(pos); c.Kind == work.Improvement && !c.Dropped {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // settleStory derives the story's status from its root.
 func settleStory(s *work.Step) error {

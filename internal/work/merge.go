@@ -1,5 +1,7 @@
 package work
 
+import "iter"
+
 // StartMerge lands a COMPLETED task, and its completed improvements, on a
 // target branch of the project's repository.
 type StartMerge struct {
@@ -33,28 +35,57 @@ func (s *Step) startMerge(t *Task, target string, accepting bool) {
 	s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})
 }
 
-// landing is what a tree merge takes, in order: the task's own branch, then the
-// completed improvements of every attempt of its place; what is landed already
-// is left out.
+// landing is what a tree merge takes, in order: what was accepted of the task
+// itself, then of the completed improvements of every attempt of its place; what
+// is landed already is left out.
 func (t *Tree) landing(task *Task) []MergePart {
 	var out []MergePart
-	if task.Landed == nil && task.Book.Head != "" {
-		out = append(out, MergePart{task.ID, task.Book.Head})
+	if task.Landed == nil && task.accepted() != "" {
+		out = append(out, MergePart{task.ID, task.accepted()})
 	}
 	return append(out, t.unlanded(task)...)
 }
 
 func (t *Tree) unlanded(task *Task) []MergePart {
 	var out []MergePart
-	for _, attempt := range t.Chain(task.Position()) {
-		for _, pos := range t.Children(attempt.ID) {
-			c := t.Current(pos)
-			if c.Kind == Improvement && c.State == Completed && c.Landed == nil && c.Book.Head != "" {
-				out = append(out, MergePart{c.ID, c.Book.Head})
-			}
+	for c := range t.improvements(task) {
+		if c.State == Completed && c.Landed == nil && c.accepted() != "" {
+			out = append(out, MergePart{c.ID, c.accepted()})
 		}
 	}
 	return out
+}
+
+// accepted is the commit that was accepted: nothing else is ever landed.
+func (t *Task) accepted() string {
+	if t.Accepted == nil {
+		return ""
+	}
+	return t.Accepted.Commit
+}
+
+// improvements walks the current improvements of every attempt of a task's place.
+func (t *Tree) improvements(task *Task) iter.Seq[*Task] {
+	return func(yield func(*Task) bool) {
+		for _, attempt := range t.Chain(task.Position()) {
+			for _, pos := range t.Children(attempt.ID) {
+				if c := t.Current(pos); c.Kind == Improvement && !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Improved is true when any attempt of the task's place has improvements that
+// were not dropped: a person then accepts the tree, and lands all of it.
+func (t *Tree) Improved(task *Task) bool {
+	for c := range t.improvements(task) {
+		if !c.Dropped {
+			return true
+		}
+	}
+	return false
 }
 
 // runningMerge is the merge a report speaks about, while it runs.

@@ -36,3 +36,30 @@ func TestRemovedTaskIsReclaimed(t *testing.T) {
 		t.Errorf("effects %+v, want %+v", s.effects, want)
 	}
 }
+
+// TestLandingTakesWhatWasAccepted: the head of a branch may be another commit.
+func TestLandingTakesWhatWasAccepted(t *testing.T) {
+	t.Parallel()
+	task := row("root", in(Completed, NotBlocked))
+	task.Book.Head, task.Accepted = "later", &Acceptance{Commit: "accepted"}
+	tree := grow(task)
+	done(t, tree, StartMerge{Task: "root"})
+	if q := tree.OpenMerge("root").Queue; len(q) != 1 || q[0].Commit != "accepted" {
+		t.Errorf("it lands %+v", q)
+	}
+}
+
+// TestFixIsImprovedByTheAttemptBefore: accepting the fix lands the improvements of
+// every attempt of its place, unless they were dropped.
+func TestFixIsImprovedByTheAttemptBefore(t *testing.T) {
+	t.Parallel()
+	extra := row("extra", in(Completed, NotBlocked), below("root"))
+	extra.Kind = Improvement
+	tree := grow(row("root", in(Ready, NotBlocked)), extra, row("fix", in(Ready, OnPerson), attempt("root", 2)))
+	if fix := tree.Task("fix"); !tree.Improved(fix) {
+		t.Error("the fix is not improved")
+	}
+	if extra.Dropped = true; tree.Improved(tree.Task("fix")) {
+		t.Error("a dropped improvement counts")
+	}
+}
