@@ -265,10 +265,16 @@ func (c *collection) take(ctx context.Context, heads ...string) error {
 	if c.ws.Merge != "" {
 		have = append(have, c.ws.Merge)
 	}
-	err := v.git.transfer(ctx, transfer{
-		from: append(v.env(), alternates(filepath.Join(c.ws.gitDir(), "objects"))), to: v.env(),
-		want: want, have: have, strict: true,
-	})
+	transferred := func() error {
+		return v.git.transfer(ctx, transfer{
+			from: append(v.env(), alternates(filepath.Join(c.ws.gitDir(), "objects"))), to: v.env(),
+			want: want, have: have, strict: true,
+		})
+	}
+	err := transferred()
+	if err != nil && ctx.Err() == nil {
+		err = transferred() // a git that was killed is not a workspace that is damaged
+	}
 	if err != nil {
 		if KindOf(err) == KindFailed || KindOf(err) == KindBranchMissing {
 			return fail(KindUnsafeWorkspace, "the workspace's commits do not hold together").because(err).

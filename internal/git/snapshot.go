@@ -115,11 +115,12 @@ func (c *collection) snapshot(ctx context.Context) error {
 // workspace is reset or discarded. Work that a finished Collect took in needs
 // no snapshot.
 func (v *Vault) clear(ctx context.Context, w *workspace) (ref string, warnings []Warning, err error) {
-	c := &collection{ws: w, head: w.Base}
-	c.root, err = w.openGit()
-	if err == nil && c.root != nil {
-		defer c.root.Close()
-		err = c.commits(ctx)
+	c, err := w.gather(ctx)
+	for range 2 { // what is damaged fails always; a git that was killed, or found no memory, does not
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		c, err = w.gather(ctx)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -127,7 +128,7 @@ func (v *Vault) clear(ctx context.Context, w *workspace) (ref string, warnings [
 		}
 		// Its .git cannot be trusted: the files are kept, and .git itself stays
 		// where a person finds it.
-		c.head = w.Base
+		c = &collection{ws: w, head: w.Base}
 		aside, moveErr := w.setGitAside()
 		if moveErr != nil {
 			return "", nil, moveErr
@@ -147,6 +148,20 @@ func (v *Vault) clear(ctx context.Context, w *workspace) (ref string, warnings [
 		err = c.keepHead(ctx)
 	}
 	return info.Ref, c.out.Warnings, err
+}
+
+// gather brings the commits of a workspace into the vault.
+func (w *workspace) gather(ctx context.Context) (*collection, error) {
+	c := &collection{ws: w, head: w.Base}
+	root, err := w.openGit()
+	if err != nil || root == nil {
+		return c, err
+	}
+	defer root.Close()
+	c.root = root
+	err = c.commits(ctx)
+	c.root = nil
+	return c, err
 }
 
 // keepHead keeps commits that no ref of the vault reaches yet.

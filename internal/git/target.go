@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,7 +116,7 @@ func (t *target) follow(ctx context.Context) (string, []Warning) {
 	}
 	// The target has moved: giving up now would leave the checkout behind.
 	ctx = context.WithoutCancel(ctx)
-	if err := t.checkout.update(ctx, t.old, t.new); err != nil {
+	if err := t.checkout.bring(ctx, t.vault, t.old, t.new); err != nil {
 		return "", []Warning{staleCheckout(t.checkout.dir, err)}
 	}
 	return t.checkout.dir, nil
@@ -148,13 +149,31 @@ func (v *Vault) finishCheckout(ctx context.Context, s LandSpec, old, commit stri
 	dirty, err := c.changes(ctx)
 	if err == nil && len(dirty) > 0 {
 		if err = c.heal(ctx, v, old, commit); err == nil {
-			err = c.update(ctx, old, commit)
+			err = c.bring(ctx, v, old, commit)
 		}
 	}
 	if err != nil {
 		return "", []Warning{staleCheckout(c.dir, err)}
 	}
 	return c.dir, nil
+}
+
+// bring is update, tried again where git itself broke down: the branch has moved,
+// and a checkout left behind looks to the next landing like the user's edits.
+func (c *checkout) bring(ctx context.Context, v *Vault, old, commit string) error {
+	err := c.update(ctx, old, commit)
+	for range 2 {
+		if err == nil {
+			return nil
+		}
+		if err = errors.Join(removeFile(c.scratch()), removeFile(c.scratch()+".lock")); err == nil {
+			err = c.heal(ctx, v, old, commit)
+		}
+		if err == nil {
+			err = c.update(ctx, old, commit)
+		}
+	}
+	return err
 }
 
 // heal tells the index about files that the interrupted update had written

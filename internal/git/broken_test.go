@@ -1,0 +1,98 @@
+package git
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// breakOnce makes the next command that names a word end as how says ("exit 128",
+// "kill -9 $$"): a git that was killed, or found no memory.
+func (l *lab) breakOnce(word, how string) {
+	l.t.Helper()
+	at := l.t.TempDir()
+	text := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' %s '*) mkdir %s/once 2>/dev/null && %s ;; esac\nexec %s \"$@\"\n", word, at, how, l.git.opts.Program)
+	l.git.opts.Program = filepath.Join(at, "git")
+	if err := os.WriteFile(l.git.opts.Program, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		if !exists(filepath.Join(at, "once")) {
+			l.t.Errorf("no command named %s: the test did not test", word)
+		}
+	})
+}
+
+// A git that breaks down is no damaged workspace: its commits are kept, and it is
+// not set aside.
+func TestCommitsOfALostRunSurviveABrokenGit(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"pack-objects", "unpack-objects"} {
+		for name, how := range map[string]string{"fails": "exit 128", "is killed": "kill -9 $$"} {
+			t.Run(word+" "+name, func(t *testing.T) {
+				t.Parallel()
+				l := newLab(t, "")
+				l.prepare("t")
+				head := sh(t, l.ws("t"), "echo c >c; git add c; git commit -qm c; git rev-parse HEAD")
+				l.breakOnce(word, how)
+				l.prepare("t")
+				kept, err := l.vault.Refs(l.ctx(), "refs/claudomator/kept/t/")
+				if err != nil || kept["refs/claudomator/kept/t/"+head] != head {
+					t.Errorf("kept %v, %v, not %s", kept, err, head)
+				}
+				if aside, _ := filepath.Glob(filepath.Join(l.dir, ".t.unreadable-git-*")); len(aside) > 0 {
+					t.Errorf("set aside: %s", aside)
+				}
+			})
+		}
+	}
+}
+
+// The branch has moved: a git that breaks down then must not leave the checkout
+// behind, where it would look like the user's edits.
+func TestCheckoutFollowsAlthoughGitBreaks(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]string{"fails": "exit 128", "is killed": "kill -9 $$", "works and fails": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, "echo g >gone; git add .; git commit -qm more")
+			got := l.run("t", "echo two >>a; rm gone; echo new >new; git add -A; git commit -qm t")
+			// The rehearsal has --dry-run behind -u.
+			if how == "" {
+				how = `{ ` + l.git.opts.Program + ` "$@"; exit 128; }`
+			}
+			l.breakOnce("-m -u "+got.Base, how)
+			landed := l.land("t", got.Head)
+			if len(landed.Warnings) > 0 {
+				t.Errorf("warned: %+v", landed.Warnings)
+			}
+			if s := sh(t, l.repo, "git status --porcelain; cat a new; ls"); s != "one\ntwo\nnew\na\nnew" {
+				t.Errorf("the checkout shows %q", s)
+			}
+		})
+	}
+}
+
+// A reader that was killed between two questions is replaced; one that hangs does
+// not hold the vault up for ever.
+func TestReaderThatIsKilledOrHangs(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	head := l.head("main")
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		if kind, err := l.vault.reader.kind(l.ctx(), head); err != nil || kind != "commit" {
+			t.Fatalf("%q, %v", kind, err)
+		}
+		l.git.opts.Timeout = 200 * time.Millisecond
+		if err := l.vault.reader.live.proc.cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if kind, err := l.vault.reader.kind(l.ctx(), head); err != nil || kind != "commit" {
+			t.Errorf("after %s: %q, %v", signal, kind, err)
+		}
+		l.git.opts.Timeout = 30 * time.Second
+	}
+}
