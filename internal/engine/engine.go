@@ -130,7 +130,7 @@ func (e *Engine) deliver(ctx context.Context, job int64, f work.Effect) error {
 	if stale(err) {
 		return nil
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errTurn) {
 		e.o.Log.Warn("deliver effect", "effect", f.Kind, "task", f.Task, "error", err)
 	}
 	return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/claudomator/claudomator/internal/git"
 	"github.com/claudomator/claudomator/internal/work"
@@ -113,6 +112,8 @@ func (e *Engine) landing(ctx context.Context, f work.Effect) (*landing, error) {
 func landingRef(id work.MergeID) string           { return "refs/claudomator/landing/" + string(id) }
 func (e *Engine) mergeDir(id work.MergeID) string { return e.workspace("m-" + string(id)) }
 
+var errTurn = errors.New("other landings of the project are before it")
+
 // land builds all merges aside and moves the target once. Whatever prevents it
 // is a named refusal, and the target is as it was.
 func (e *Engine) land(ctx context.Context, f work.Effect) error {
@@ -125,6 +126,14 @@ func (e *Engine) land(ctx context.Context, f work.Effect) error {
 	if err != nil {
 		return err
 	}
+	done, ok := e.vaults.turn(ctx, l.project.ID)
+	if !ok {
+		return errTurn
+	}
+	defer done()
+	if l, err = e.landing(ctx, f); err != nil {
+		return err // done while this waited: it was delivered twice
+	}
 	if l.project.Repository == "" {
 		return e.landed(ctx, f, "")
 	}
@@ -133,17 +142,14 @@ func (e *Engine) land(ctx context.Context, f work.Effect) error {
 		return e.refuse(ctx, f, err)
 	}
 	var got git.Landed
-	err = inTurn(ctx, func() error {
-		if l.merge.Current != "" {
-			got, err = v.ContinueLand(ctx, l.spec, e.mergeDir(l.merge.ID))
-		} else {
-			got, err = v.Land(ctx, l.spec)
-		}
-		return err
-	})
+	if l.merge.Current != "" {
+		got, err = v.ContinueLand(ctx, l.spec, e.mergeDir(l.merge.ID))
+	} else {
+		got, err = v.Land(ctx, l.spec)
+	}
 	switch {
 	case git.KindOf(err) == git.KindMergeRunning:
-		return err // its turn comes: delivered again
+		return err // delivered again
 	case err != nil:
 		return e.refuse(ctx, f, err)
 	case len(got.Unresolved) > 0:
@@ -185,24 +191,6 @@ func (e *Engine) alone(ctx context.Context, id work.MergeID) (release func(), er
 		case <-busy:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// inTurn waits a little while another landing on the same target runs: mostly that
-// is over at once.
-func inTurn(ctx context.Context, land func() error) error {
-	for wait := 10 * time.Millisecond; ; wait *= 2 {
-		err := land()
-		if git.KindOf(err) != git.KindMergeRunning || wait > time.Second {
-			return err
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return err
 		}
 	}
 }
@@ -254,10 +242,12 @@ func (e *Engine) reclaim(ctx context.Context, f work.Effect) error {
 		return err
 	}
 	if f.Merge != "" {
-		err := inTurn(ctx, func() error {
-			return v.AbortLand(ctx, git.LandSpec{Target: f.Target, PrivateRef: landingRef(f.Merge)})
-		})
-		if err != nil && git.KindOf(err) != git.KindAlreadyLanded {
+		done, ok := e.vaults.turn(ctx, project.ID)
+		if !ok {
+			return errTurn
+		}
+		defer done()
+		if err := v.AbortLand(ctx, git.LandSpec{Target: f.Target, PrivateRef: landingRef(f.Merge)}); err != nil && git.KindOf(err) != git.KindAlreadyLanded {
 			return err
 		}
 		_, err = v.Discard(ctx, e.mergeDir(f.Merge), e.binDir())

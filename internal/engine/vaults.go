@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/git"
 	"github.com/claudomator/claudomator/internal/work"
@@ -25,6 +26,7 @@ type vault struct {
 	mu         sync.Mutex
 	repository string
 	*git.Vault
+	landing chan struct{} // holds one element while a landing runs
 }
 
 // NewVaults keeps vaults below a data directory.
@@ -34,13 +36,7 @@ func NewVaults(g *git.Git, dataDir string) *Vaults {
 
 // get is the vault of a project, made at its first use.
 func (v *Vaults) get(ctx context.Context, p work.Project) (*git.Vault, error) {
-	v.mu.Lock()
-	entry := v.open[p.ID]
-	if entry == nil {
-		entry = &vault{}
-		v.open[p.ID] = entry
-	}
-	v.mu.Unlock()
+	entry := v.entry(p.ID)
 	entry.mu.Lock()
 	defer entry.mu.Unlock()
 	if entry.Vault != nil && entry.repository == p.Repository {
@@ -56,6 +52,35 @@ func (v *Vaults) get(ctx context.Context, p work.Project) (*git.Vault, error) {
 	entry.Vault, entry.repository = opened, p.Repository
 	return opened, nil
 }
+
+func (v *Vaults) entry(id work.ProjectID) *vault {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	entry := v.open[id]
+	if entry == nil {
+		entry = &vault{landing: make(chan struct{}, 1)}
+		v.open[id] = entry
+	}
+	return entry
+}
+
+// turn waits until no landing of the project runs, in the order of asking, and
+// answers what ends this one; false when its turn has not come soon: landings
+// must not hold up everything else that is to be done.
+func (v *Vaults) turn(ctx context.Context, id work.ProjectID) (done func(), ok bool) {
+	landing := v.entry(id).landing
+	timer := time.NewTimer(turnLimit)
+	defer timer.Stop()
+	select {
+	case landing <- struct{}{}:
+		return func() { <-landing }, true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil, false
+}
+
+const turnLimit = 5 * time.Second
 
 // Close ends the vaults' helper processes.
 func (v *Vaults) Close() {
