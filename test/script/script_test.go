@@ -27,6 +27,7 @@
 //	leaves DIR BRANCH [STATUS]…
 //	                   the script leaves this checkout on another branch, or with
 //	                   these lines in git status
+//	hold DURATION      let nobody write to the database for so long, from now on
 //
 // After every script, also the one that has failed, all processes are ended;
 // after one that has not, check_test.go holds what is left to the invariants.
