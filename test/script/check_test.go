@@ -193,28 +193,45 @@ func checkTask(ctx context.Context, api app.API, t *work.Task) error {
 	return nil
 }
 
+// reclaimLimit is how long what a removed task has left may still be there: it
+// goes after the answer.
+const reclaimLimit = 10 * time.Second
+
 // checkWorkspaces: what is there belongs to a task or to a paused landing.
 func (w *world) checkWorkspaces(ctx context.Context, api app.API, tasks map[string]bool, report func(string, ...any)) {
-	entries, err := os.ReadDir(w.path("data/workspaces"))
-	if err != nil {
-		report("%v", err)
-	}
-	for _, e := range entries {
-		name := e.Name()
-		if id, ok := strings.CutPrefix(name, "m-"); ok {
-			if m, err := api.Merge(ctx, id); err == nil && m.Status == work.MergeConflicted {
-				continue
+	var stray []string
+	for end := time.Now().Add(reclaimLimit); ; time.Sleep(50 * time.Millisecond) {
+		entries, err := os.ReadDir(w.path("data/workspaces"))
+		if err != nil {
+			report("%v", err)
+		}
+		stray = nil
+		for _, e := range entries {
+			if !tasks[e.Name()] && !inUse(ctx, api, e.Name()) {
+				stray = append(stray, e.Name())
 			}
 		}
-		if id, ok := strings.CutPrefix(name, "x-"); ok {
-			if x, err := api.Execution(ctx, id); err == nil && x.Live() {
-				continue
-			}
-		}
-		if !tasks[name] {
-			report("workspace %s belongs to nothing", name)
+		if len(stray) == 0 || time.Now().After(end) {
+			break
 		}
 	}
+	for _, name := range stray {
+		report("workspace %s belongs to nothing", name)
+	}
+}
+
+// inUse is true for the workspace of a paused landing, and of a judge or gate
+// that runs.
+func inUse(ctx context.Context, api app.API, name string) bool {
+	if id, ok := strings.CutPrefix(name, "m-"); ok {
+		m, err := api.Merge(ctx, id)
+		return err == nil && m.Status == work.MergeConflicted
+	}
+	if id, ok := strings.CutPrefix(name, "x-"); ok {
+		x, err := api.Execution(ctx, id)
+		return err == nil && x.Live()
+	}
+	return false
 }
 
 func (w *world) git(dir string, args ...string) (string, error) {
