@@ -28,8 +28,7 @@ type RunPlan struct {
 	Timeout   time.Duration
 	Silence   time.Duration
 	Isolation string
-	// Into is the branch's task of the parent, whose head a child starts from.
-	Parent work.TaskID
+	Parent    work.TaskID // from whose branch's head a child starts
 }
 
 // PlanRun reads what an execution is to do. Conflict with reason "stale" when it

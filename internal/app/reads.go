@@ -13,8 +13,7 @@ func (s *Service) Subtasks(ctx context.Context, ref string) ([]*work.Task, error
 	var out []*work.Task
 	err := s.look(ctx, ref, func(tree *work.Tree, t *work.Task) error {
 		for _, pos := range tree.Children(t.ID) {
-			c := *tree.Current(pos)
-			out = append(out, &c)
+			out = append(out, copied(tree.Current(pos)))
 		}
 		return nil
 	})
@@ -32,18 +31,15 @@ func (s *Service) TaskTree(ctx context.Context, ref string) (*TreeNode, error) {
 }
 
 func node(tree *work.Tree, pos work.Position) *TreeNode {
-	copied := func(list []*work.Task) []*work.Task {
-		out := make([]*work.Task, len(list))
-		for i, t := range list {
-			c := *t
-			out[i] = &c
-		}
-		return out
+	current := tree.Current(pos)
+	n := &TreeNode{Task: copied(current)}
+	for _, j := range tree.JudgesOf(current.ID) {
+		n.Judges = append(n.Judges, copied(j))
 	}
-	current := *tree.Current(pos)
-	n := &TreeNode{Task: &current, Judges: copied(tree.JudgesOf(current.ID))}
 	if chain := tree.Chain(pos); len(chain) > 1 {
-		n.Attempts = copied(chain)
+		for _, attempt := range chain {
+			n.Attempts = append(n.Attempts, copied(attempt))
+		}
 	}
 	for _, attempt := range tree.Chain(pos) {
 		for _, child := range tree.Children(attempt.ID) {

@@ -262,6 +262,7 @@ func contextOf(tree *work.Tree, t *work.Task) *RunContext {
 	return out
 }
 
+// copied is a task for those who keep it after its tree was let go.
 func copied(t *work.Task) *work.Task {
 	c := *t
 	return &c

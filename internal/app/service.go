@@ -22,7 +22,7 @@ type Options struct {
 	Agents       AgentCatalog
 	Repositories Repositories
 	IDs          work.IDs
-	Now          func() time.Time // the only clock of the program
+	Now          func() time.Time
 	Defaults     Defaults
 	Log          *slog.Logger
 	// Committed is told of every commit, after it: the engine's timers.
@@ -77,7 +77,7 @@ func (s *Service) change(ctx context.Context, id work.TreeID, by work.Actor, beg
 	}
 	defer unlock()
 	for range tries {
-		err = s.attempt(ctx, id, by, begin, c)
+		err = s.try(ctx, id, by, begin, c)
 		if e, ok := work.AsError(err); !ok || e.Code != work.Conflict || (e.Reason != "version" && e.Reason != "edges") {
 			return err
 		}
@@ -85,7 +85,8 @@ func (s *Service) change(ctx context.Context, id work.TreeID, by work.Actor, beg
 	return work.Errorf(work.Conflict, "the tree %s kept changing", id).WithReason("busy").WithHint("try again")
 }
 
-func (s *Service) attempt(ctx context.Context, id work.TreeID, by work.Actor, begin fresh, c work.Command) (err error) {
+// try decides once, and keeps the decision if the tree has not changed meanwhile.
+func (s *Service) try(ctx context.Context, id work.TreeID, by work.Actor, begin fresh, c work.Command) (err error) {
 	tree, err := s.tree(ctx, id, begin)
 	if err != nil {
 		return err
