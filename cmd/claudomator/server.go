@@ -257,7 +257,7 @@ func (s *server) work(ctx context.Context, listener net.Listener, url string, re
 // handler joins the surfaces: running agents at /mcp, people everywhere else.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", mcp.New(mcp.Options{Tools: s.service, Version: version(), Log: s.log}))
+	mux.Handle("/mcp", mcp.New(mcp.Options{Tools: s.service, AllowedHosts: s.cfg.AllowedHosts, Version: version(), Log: s.log}))
 	mux.Handle("/", api.New(api.Options{
 		API: s.service, Auth: s.service.Authenticate, LastSeq: s.store.LastSeq, Version: version(), Log: s.log,
 		Metrics: telemetry.MetricsHandler(telemetry.NewMetrics(), s.log), AllowedHosts: s.cfg.AllowedHosts,
