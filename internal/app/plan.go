@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"slices"
@@ -91,33 +92,15 @@ func (p *RunPlan) origin(tree *work.Tree) {
 
 func (s *Service) limits(p *RunPlan, role work.RoleConfig) {
 	d := s.o.Defaults
-	p.Timeout = firstDuration(time.Duration(p.Task.Timeout), time.Duration(role.Timeout), time.Duration(p.Project.Limits.Timeout), d.Timeout)
+	p.Timeout = cmp.Or(time.Duration(p.Task.Timeout), time.Duration(role.Timeout), time.Duration(p.Project.Limits.Timeout), d.Timeout)
 	if p.Task.Judges != nil {
-		p.Timeout = firstDuration(time.Duration(p.Task.Timeout), d.JudgeTimeout)
+		p.Timeout = cmp.Or(time.Duration(p.Task.Timeout), d.JudgeTimeout)
 	}
 	if p.Execution.Kind == work.GateRun {
 		p.Timeout = d.GateTimeout
 	}
-	p.Silence = firstDuration(time.Duration(p.Project.Limits.Silence), d.Silence)
-	p.Isolation = firstText(p.Project.Isolation, d.Isolation)
-}
-
-func firstDuration(list ...time.Duration) time.Duration {
-	for _, d := range list {
-		if d > 0 {
-			return d
-		}
-	}
-	return 0
-}
-
-func firstText(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
+	p.Silence = cmp.Or(time.Duration(p.Project.Limits.Silence), d.Silence)
+	p.Isolation = cmp.Or(p.Project.Isolation, d.Isolation)
 }
 
 // resolveAgent merges the agent settings: task over role over parent over
@@ -131,10 +114,10 @@ func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent *work.Task, 
 	}
 	if spec.Type == "" && parent != nil {
 		spec.Type, spec.Command = parent.Agent.Type, parent.Agent.Command
-		spec.Model = firstText(spec.Model, parent.Agent.Model)
+		spec.Model = cmp.Or(spec.Model, parent.Agent.Model)
 	}
-	spec.Type = firstText(spec.Type, project.Agent, d.Agent)
-	spec.Model = firstText(spec.Model, role.Model)
+	spec.Type = cmp.Or(spec.Type, project.Agent, d.Agent)
+	spec.Model = cmp.Or(spec.Model, role.Model)
 	if spec.AllowedTools == nil {
 		spec.AllowedTools = role.AllowedTools
 	}
@@ -189,4 +172,4 @@ func prompt(tree *work.Tree, t *work.Task, role work.RoleConfig, spec work.Agent
 }
 
 // instructions are what a task is asked: an improvement's are its description.
-func instructions(t *work.Task) string { return firstText(t.Agent.Instructions, t.Description) }
+func instructions(t *work.Task) string { return cmp.Or(t.Agent.Instructions, t.Description) }

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -28,18 +29,11 @@ func (fixed) Agents(context.Context) ([]app.AgentInfo, error) {
 }
 func (fixed) Usable(string) bool { return true }
 func (fixed) Inspect(_ context.Context, repository, branch string) (string, string, error) {
-	return repository, cmpOr(branch, "main"), nil
+	return repository, cmp.Or(branch, "main"), nil
 }
 func (fixed) Diff(context.Context, work.Project, string, string, io.Writer, int64) error { return nil }
 func (fixed) Transcript(context.Context, work.ExecutionID, int64) (io.ReadCloser, error) {
 	return nil, errors.New("none")
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // server is a service on a database, without an engine: effects are collected.
@@ -88,7 +82,7 @@ func (s *server) project(t *testing.T) {
 
 func (s *server) create(t *testing.T, in app.TaskRequest) *app.TaskView {
 	t.Helper()
-	in.Name = cmpOr(in.Name, "a task")
+	in.Name = cmp.Or(in.Name, "a task")
 	v, err := s.CreateTask(s.ctx, in)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +92,7 @@ func (s *server) create(t *testing.T, in app.TaskRequest) *app.TaskView {
 
 func reason(err error) string {
 	if e, ok := work.AsError(err); ok {
-		return cmpOr(e.Reason, string(e.Code))
+		return cmp.Or(e.Reason, string(e.Code))
 	}
 	if err != nil {
 		return err.Error()

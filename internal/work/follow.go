@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,7 +140,7 @@ func (s *Step) badDependency(t *Task) *badEnd {
 			if c.Book.Cascade != "" && c.Reason != "" { // name what began it, not every link
 				return &badEnd{d, c.Reason, c.Dropped}
 			}
-			return &badEnd{d, fmt.Sprintf("dependency %s ended: %s", c.Name, cmpOr(c.Reason, string(c.State))), c.Dropped}
+			return &badEnd{d, fmt.Sprintf("dependency %s ended: %s", c.Name, cmp.Or(c.Reason, string(c.State))), c.Dropped}
 		}
 	}
 	return nil

@@ -92,11 +92,11 @@ func (t *Tree) stateItem(task *Task) (Item, bool) {
 		// judge that of what it judges.
 		own := task.State == Cancelled && task.Book.Cascade == ""
 		if task.ParentTaskID == "" && task.Judges == nil && !own {
-			return Item{Kind: ItemEnded, Text: cmpOr(task.Reason, string(task.State))}, true
+			return Item{Kind: ItemEnded, Text: cmp.Or(task.Reason, string(task.State))}, true
 		}
 	case Queued:
 		if task.BlockedOn.Parks() {
-			return Item{Kind: ItemParked, Text: cmpOr(task.Reason, string(task.BlockedOn))}, true
+			return Item{Kind: ItemParked, Text: cmp.Or(task.Reason, string(task.BlockedOn))}, true
 		}
 		for _, d := range task.DependsOn {
 			if t.Outer[d].State == Pending {
@@ -117,7 +117,7 @@ func (t *Tree) blockedItem(task *Task) (Item, bool) {
 	case OnChildren:
 		for c := range t.unsettled(task.ID) {
 			if c.State.EndedBadly() {
-				return Item{Kind: ItemChild, Text: fmt.Sprintf("its child %s (%s) ended: %s; retry or drop it, or cancel this task", c.ID, c.Name, cmpOr(c.Reason, string(c.State)))}, true
+				return Item{Kind: ItemChild, Text: fmt.Sprintf("its child %s (%s) ended: %s; retry or drop it, or cancel this task", c.ID, c.Name, cmp.Or(c.Reason, string(c.State)))}, true
 			}
 			if c.State == Pending && c.Draft {
 				return Item{Kind: ItemChild, Text: fmt.Sprintf("its child %s (%s) is a draft", c.ID, c.Name)}, true

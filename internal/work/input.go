@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,7 +97,7 @@ func (s *Step) adopt(t *Task, kind Kind) error {
 		}
 		return nil
 	}
-	t.Kind = Kind(cmpOr(string(kind), string(Subtask)))
+	t.Kind = Kind(cmp.Or(string(kind), string(Subtask)))
 	if t.Kind == TopLevel {
 		return Errorf(Invalid, "a child is a subtask or an improvement, not of kind %q", t.Kind)
 	}

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -115,10 +116,10 @@ func (c Integrated) apply(s *Step) error {
 		return err
 	}
 	into := s.Tree.Task(c.Into)
-	into.Book.Head = cmpOr(c.Head, into.Book.Head)
+	into.Book.Head = cmp.Or(c.Head, into.Book.Head)
 	if c.Result != nil {
 		into.Result = c.Result
-		into.Book.Base = cmpOr(into.Book.Base, c.Result.Base)
+		into.Book.Base = cmp.Or(into.Book.Base, c.Result.Base)
 	}
 	s.edit(into)
 	s.event("task.integrated", t, map[string]any{"from": c.Task, "into": c.Into, "head": c.Head})

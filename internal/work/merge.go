@@ -1,6 +1,9 @@
 package work
 
-import "iter"
+import (
+	"cmp"
+	"iter"
+)
 
 // StartMerge lands a COMPLETED task, and its completed improvements, on a
 // target branch of the project's repository.
@@ -25,7 +28,7 @@ func (s *Step) startMerge(t *Task, target string, accepting bool) {
 	t.Book.Merges++
 	m := &Merge{
 		ID: MergeID(s.derive("merge", string(t.ID), t.Book.Merges)), TaskID: t.ID, TreeID: s.Tree.ID,
-		Target: cmpOr(target, s.Tree.Project.Branch), Status: MergeRunning, CreatedAt: s.Now, UpdatedAt: s.Now,
+		Target: cmp.Or(target, s.Tree.Project.Branch), Status: MergeRunning, CreatedAt: s.Now, UpdatedAt: s.Now,
 		Accepting: accepting, By: s.Actor, Queue: s.Tree.landing(t),
 	}
 	s.Tree.merges[m.ID] = m

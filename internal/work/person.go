@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 	"time"
@@ -225,7 +226,7 @@ func (c CancelTask) apply(s *Step) error {
 		return err
 	}
 	t.Book.Cascade = "" // a person's: never revived by itself
-	return s.cancel(t, cmpOr(c.Reason, "cancelled by a person"))
+	return s.cancel(t, cmp.Or(c.Reason, "cancelled by a person"))
 }
 
 // DropTask gives up a badly ended child position for good.

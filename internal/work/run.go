@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -226,7 +227,7 @@ func (s *Step) follow(t *Task, x *Execution, c End) error {
 	case Success:
 		if len(c.Conflicts) > 0 && t.Judges == nil {
 			s.event("integrate.conflict", t, map[string]any{"into": t.ID, "files": c.Conflicts})
-			return s.conflicted(t, c.Conflicts, cmpOr(c.MergeIn, t.Book.MergeIn))
+			return s.conflicted(t, c.Conflicts, cmp.Or(c.MergeIn, t.Book.MergeIn))
 		}
 		t.Book.Failures, t.Book.Overloads, t.Book.MergeIn, t.Book.Conflicts, t.Book.Message = 0, 0, "", nil, ""
 		if t.Judges != nil {
@@ -236,33 +237,26 @@ func (s *Step) follow(t *Task, x *Execution, c End) error {
 	case Asked:
 		return s.asked(t, x)
 	case FailedRun:
-		return s.failedRun(t, x, cmpOr(c.Error, "the agent failed"), OnFail)
+		return s.failedRun(t, x, cmp.Or(c.Error, "the agent failed"), OnFail)
 	case TimedOutRun:
-		return s.failedRun(t, x, cmpOr(c.Error, "the agent ran too long"), OnTimeout)
+		return s.failedRun(t, x, cmp.Or(c.Error, "the agent ran too long"), OnTimeout)
 	case Silent:
-		return s.failedRun(t, x, cmpOr(c.Error, "the agent was silent too long"), OnTimeout)
+		return s.failedRun(t, x, cmp.Or(c.Error, "the agent was silent too long"), OnTimeout)
 	case BudgetRun:
-		return s.ended(t, OnExceed, cmpOr(c.Error, "the budget is spent"))
+		return s.ended(t, OnExceed, cmp.Or(c.Error, "the budget is spent"))
 	case Overloaded:
 		t.Book.Overloads++
-		return s.waitUntil(t, x, OnRetry, s.Now.Add(backoff(Exponential, t.Book.Overloads, string(x.ID))), cmpOr(c.Error, "the provider is overloaded"))
+		return s.waitUntil(t, x, OnRetry, s.Now.Add(backoff(Exponential, t.Book.Overloads, string(x.ID))), cmp.Or(c.Error, "the provider is overloaded"))
 	case Limited:
 		at := c.ResumeAt
 		if !at.After(s.Now) { // unknown, or over by a clock that differs
 			at = s.Now.Add(limitRetry)
 		}
-		return s.waitUntil(t, x, OnLimit, at, cmpOr(c.Error, "the account's usage limit is reached"))
+		return s.waitUntil(t, x, OnLimit, at, cmp.Or(c.Error, "the account's usage limit is reached"))
 	case CancelledRun: // the server is stopping: as if lost, and not counted
 		return s.requeue(t, x, "interrupted")
 	}
 	return Errorf(Internal, "outcome %q is unknown", c.Outcome)
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // asked parks the task until a person answers.
