@@ -45,8 +45,6 @@ type Schedule interface {
 	Held(ctx context.Context, node string, now time.Time) ([]work.Execution, error)
 	// RenewLeases moves the lease of every running execution of a node.
 	RenewLeases(ctx context.Context, node string, until time.Time) error
-	// Running counts running executions by project and agent type.
-	Running(ctx context.Context) ([]RunningCount, error)
 }
 
 // Lookup reads single rows. A ref is an id, an unambiguous prefix of one (three
@@ -94,8 +92,6 @@ type Tokens interface {
 type (
 	// Waiting is an execution that waits for a slot.
 	Waiting = work.Waiting
-	// RunningCount is how many executions run for one project and agent type.
-	RunningCount = work.RunningCount
 	// TaskFilter chooses tasks for a list.
 	TaskFilter = work.TaskFilter
 	// Page is one page of a list.

@@ -95,13 +95,3 @@ func (s *Store) RenewLeases(ctx context.Context, node string, until time.Time) e
 		return err
 	})
 }
-
-// Running counts running executions by project and agent type.
-func (s *Store) Running(ctx context.Context) ([]work.RunningCount, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT t.project_id, x.agent, COUNT(*) FROM executions x JOIN tasks t ON t.id = x.task_id
-		WHERE x.state = 'running' GROUP BY t.project_id, x.agent ORDER BY t.project_id, x.agent`)
-	counts, err := collect(rows, err, func(row scanner) (c work.RunningCount, err error) {
-		return c, row.Scan(&c.Project, &c.Agent, &c.Count)
-	})
-	return counts, mapped("count running executions", err)
-}

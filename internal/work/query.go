@@ -31,13 +31,6 @@ func (p Priority) Patience() time.Duration {
 	return 20 * time.Minute
 }
 
-// RunningCount is how many executions run for one project and agent type.
-type RunningCount struct {
-	Project ProjectID
-	Agent   string
-	Count   int
-}
-
 // Token is a person's credential.
 type Token struct {
 	ID        string    `json:"id"`

@@ -47,7 +47,6 @@ func Run(t *testing.T, fresh func(testing.TB) store.Config) {
 		{"what waits for a slot is listed in order", testWaiting},
 		{"leases are held, renewed and never moved back", testLeases},
 		{"trees are due and open", testDue},
-		{"running executions are counted", testRunning},
 		{"inbox and stats", testInboxAndStats},
 		{"projects have versions and names", testProjects},
 		{"roles have versions", testRoles},

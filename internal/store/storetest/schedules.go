@@ -128,21 +128,3 @@ func testDue(t *testing.T, fresh func(testing.TB) store.Config) {
 	}
 	same(t, "open", []work.TreeID{"a", "b"}, must[[]work.TreeID](t)(s.OpenTrees(t.Context())))
 }
-
-func testRunning(t *testing.T, fresh func(testing.TB) store.Config) {
-	s := Open(t, fresh(t))
-	for _, c := range []struct{ id, project, agent string }{{"a", "p1", "codex"}, {"b", "p1", "claude"}, {"c", "p1", "codex"}, {"d", "p2", "codex"}} {
-		task := newTask(c.id, 0)
-		task.ProjectID = work.ProjectID(c.project)
-		cs := changes(0, task)
-		for i, state := range work.ExecutionStates() {
-			x := newRun(task, work.AgentRun, i)
-			x.State, x.Agent = state, c.agent
-			cs.Executions = append(cs.Executions, x)
-		}
-		commit(t, s, cs)
-	}
-	same(t, "running", []work.RunningCount{
-		{Project: "p1", Agent: "claude", Count: 1}, {Project: "p1", Agent: "codex", Count: 2}, {Project: "p2", Agent: "codex", Count: 1},
-	}, must[[]work.RunningCount](t)(s.Running(t.Context())))
-}
