@@ -5,9 +5,10 @@ import (
 	"database/sql"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the drivers that the server uses
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/rogpeppe/go-internal/testscript"
-	_ "modernc.org/sqlite"
+	_ "modernc.org/sqlite" // the driver that the server uses
 )
 
 // hold keeps every write to the database waiting for a while, as another program
@@ -15,21 +16,15 @@ import (
 func hold(ts *testscript.TestScript, args []string) {
 	long, err := time.ParseDuration(args[0])
 	ts.Check(err)
-	driver, address, begin := "sqlite", worldOf(ts).path("data/claudomator.db"), "BEGIN IMMEDIATE"
-	if url := ts.Getenv("CLAUDOMATOR_DATABASE"); url != "" {
-		driver, address, begin = "pgx", url, "BEGIN; LOCK TABLE counters IN EXCLUSIVE MODE"
-	}
-	db, err := sql.Open(driver, address)
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit+long)
+	db, lock, err := openDatabase(ctx, ts)
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	conn, err := db.Conn(ctx)
 	ts.Check(err)
-	if driver == "sqlite" {
-		_, err = conn.ExecContext(ctx, "PRAGMA busy_timeout = 10000")
+	for _, statement := range lock {
+		_, err = conn.ExecContext(ctx, statement)
 		ts.Check(err)
 	}
-	_, err = conn.ExecContext(ctx, begin)
-	ts.Check(err)
 	released := make(chan error, 1)
 	go func() {
 		defer cancel()
@@ -44,4 +39,19 @@ func hold(ts *testscript.TestScript, args []string) {
 		_ = conn.Close()
 		_ = db.Close()
 	})
+}
+
+// openDatabase opens the server's database, and says how to lock it.
+func openDatabase(ctx context.Context, ts *testscript.TestScript) (db *sql.DB, lock []string, err error) {
+	url := ts.Getenv("CLAUDOMATOR_DATABASE")
+	if url == "" {
+		db, err = sql.Open("sqlite", worldOf(ts).path("data/claudomator.db"))
+		return db, []string{"PRAGMA busy_timeout = 10000", "BEGIN IMMEDIATE"}, err
+	}
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		return nil, nil, err
+	}
+	ts.Defer(pool.Close)
+	return stdlib.OpenDBFromPool(pool), []string{"BEGIN", "LOCK TABLE counters IN EXCLUSIVE MODE"}, nil
 }
