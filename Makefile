@@ -18,9 +18,9 @@ test: ## all tests, with a throw-away PostgreSQL where its programs are installe
 	scripts/with-postgres go test -shuffle=on ./...
 
 .PHONY: test-race
-test-race: ## all tests under the race detector (needs a C compiler)
+test-race: ## all tests, or packages=…, under the race detector (needs a C compiler)
 	@command -v "$$(go env CC)" >/dev/null || { echo "test-race: SKIPPED: no C compiler"; exit 0; }; \
-	set -x; CGO_ENABLED=1 scripts/with-postgres go test -race -shuffle=on ./...
+	set -x; CGO_ENABLED=1 scripts/with-postgres go test -race -shuffle=on $(or $(packages),./...)
 
 .PHONY: lint
 lint: ## golangci-lint, as .golangci.yml says (the first run compiles it: 80 s)
