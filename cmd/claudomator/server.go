@@ -117,7 +117,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 		Diffs: s.vaults, Transcripts: engine.Transcripts{DataDir: s.cfg.DataDir}, Agents: s.agents, Repositories: s.vaults,
 		IDs: app.RandomIDs{}, Now: time.Now, Log: s.log,
 		Defaults: app.Defaults{
-			Timeout: s.cfg.Limits.Task, Silence: s.cfg.Limits.Silence, JudgeTimeout: s.cfg.Limits.Judge,
+			Timeout: s.cfg.Limits.Task, Wall: s.cfg.Limits.Wall, Silence: s.cfg.Limits.Silence, JudgeTimeout: s.cfg.Limits.Judge,
 			GateTimeout: s.cfg.Limits.Judge, Isolation: string(sandbox.LevelNone),
 		},
 		Committed: func(c work.ChangeSet) { s.engine.Committed(c) },

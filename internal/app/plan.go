@@ -99,6 +99,9 @@ func (s *Service) limits(p *RunPlan, role work.RoleConfig) {
 	if p.Execution.Kind == work.GateRun {
 		p.Timeout = d.GateTimeout
 	}
+	if d.Wall > 0 {
+		p.Timeout = min(p.Timeout, d.Wall)
+	}
 	p.Silence = cmp.Or(time.Duration(p.Project.Limits.Silence), d.Silence)
 	p.Isolation = cmp.Or(p.Project.Isolation, d.Isolation)
 }

@@ -35,6 +35,7 @@ type Options struct {
 type Defaults struct {
 	Agent        string
 	Timeout      time.Duration // of a task's execution
+	Wall         time.Duration // beyond which no execution goes, whatever its task says; 0: none
 	Silence      time.Duration // without output
 	JudgeTimeout time.Duration
 	GateTimeout  time.Duration

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/claudomator/claudomator/internal/review"
 	"github.com/claudomator/claudomator/internal/work"
@@ -118,7 +117,7 @@ func TestReview_CheckedApproves(t *testing.T) {
 	s.run("a", success("a1"))
 	s.gates("a", true)
 	j := s.judge("a", work.Checker)
-	if j.Name != "Check: a" || j.CheckerForTaskID != "a" || time.Duration(j.Timeout) != 10*time.Minute || j.Agent.MaxBudgetUSD != 0.50 ||
+	if j.Name != "Check: a" || j.CheckerForTaskID != "a" || j.Timeout != 0 || j.Agent.MaxBudgetUSD != 0.50 ||
 		!slices.Equal(j.Agent.AllowedTools, []string{"Bash", "Read", "Glob", "Grep"}) || !slices.Equal(j.AcceptanceCriteria, []string{"it works"}) {
 		t.Errorf("the checker is %+v", j)
 	}

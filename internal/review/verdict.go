@@ -94,14 +94,9 @@ func spawn(s *work.Step, rules Rules, t *work.Task, role work.Role) {
 	} else if s.Tree.Story != nil && t.Position() == s.Tree.Root() {
 		name = fmt.Sprintf("%s: %s", role, s.Tree.Story.Name)
 	}
-	timeout := rules.Roles[role].Timeout
-	if timeout == 0 {
-		timeout = judgeTimeout
-	}
-	s.SpawnJudge(t, role, n, name, spec, timeout)
+	// Without a timeout of the role the server's limit for judges holds.
+	s.SpawnJudge(t, role, n, name, spec, rules.Roles[role].Timeout)
 }
-
-const judgeTimeout = work.Duration(10 * 60 * 1e9)
 
 // noVerdict leaves the decision to a person, with what is known.
 func noVerdict(s *work.Step, t *work.Task, role work.Role) error {
