@@ -46,9 +46,9 @@ func newSession(now func() time.Time, limits Limits, sink Sink) *Session {
 	}
 }
 
-// Emit records an event, which is the session's from then on, and takes from it what bears on the run's outcome:
-// usage, cost, a question, a limit. Progress after a limit means it was
-// overcome.
+// Emit records an event, which is the session's from then on, and takes from it
+// what bears on the run's outcome: usage, cost, a question, a limit. Progress after
+// a limit means it was overcome.
 func (s *Session) Emit(e Event) {
 	e.sanitize()
 	s.mu.Lock()

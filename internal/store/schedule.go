@@ -88,7 +88,8 @@ func (s *Store) Held(ctx context.Context, node string, now time.Time) ([]work.Ex
 }
 
 // RenewLeases moves the lease of every running execution of a node. It is the
-// one write beside Commit: a lease is no decision, and changes no version.
+// one write to a tree's rows beside Commit: a lease is no decision, and changes no
+// version.
 func (s *Store) RenewLeases(ctx context.Context, node string, until time.Time) error {
 	return s.change(ctx, "renew leases", func(t *transaction) error {
 		_, err := t.exec(`UPDATE executions SET lease_until = $1 WHERE state = 'running' AND node = $2`, micros(until), node)
