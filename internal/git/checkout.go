@@ -211,13 +211,9 @@ func (c *checkout) refuse(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	var inTheWay []string
-	for _, f := range changes {
-		if f.Status == "A" && safePath(f.Path) && exists(filepath.Join(c.dir, f.Path)) {
-			if st, err := lstat(filepath.Join(c.dir, f.Path)); err != nil || !st.dir {
-				inTheWay = append(inTheWay, f.Path)
-			}
-		}
+	inTheWay, err := c.inTheWay(changes)
+	if err != nil {
+		return err
 	}
 	if len(inTheWay) > 0 {
 		return fail(KindDirtyCheckout, "untracked files in %s would be overwritten", c.dir).about(inTheWay).hint("move or commit them, then land again")

@@ -13,33 +13,37 @@ import (
 func TestB26DirtyTargetIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ user, path string }{
-		"edited":              {"echo mine >>a", "a"},
-		"staged":              {"echo mine >s; git add s", "s"},
-		"untracked":           {"echo mine >b", "b"},
-		"ignored":             {"echo b >.git/info/exclude; echo mine >b", "b"},
-		"deleted":             {"rm a", "a"},
-		"file for folder":     {"echo mine >d", "d"},
-		"name with newline":   {"printf x >\"$(printf 'n\\nl')\"; git add .", `n\012l`},
-		"linked working tree": {"git checkout -q -b other; git worktree add -q ../linked main; echo mine >>../linked/a", "a"},
+		"edited":                  {"echo mine >>a", "a"},
+		"staged":                  {"echo mine >s; git add s", "s"},
+		"untracked":               {"echo mine >b", "b"},
+		"ignored":                 {"echo b >.git/info/exclude; echo mine >b", "b"},
+		"deleted":                 {"rm a", "a"},
+		"file for folder":         {"echo mine >d", "d"},
+		"ignored file for folder": {"echo d >.git/info/exclude; echo mine >d", "d"},
+		"ignored link for folder": {"echo d >.git/info/exclude; ln -s nowhere d", "d"},
+		"folder for file":         {"mkdir b; echo mine >b/mine", "b/mine"},
+		"ignored folder for file": {"echo b >.git/info/exclude; mkdir b; echo mine >b/mine", "b/mine"},
+		"name with newline":       {"printf x >\"$(printf 'n\\nl')\"; git add .", `n\012l`},
+		"linked working tree":     {"git checkout -q -b other; git worktree add -q ../linked main; echo mine >>../linked/a", "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, "")
 			got := l.run("t", "echo two >>a; echo b >b; mkdir d; echo d >d/d; git add .; git commit -qm t")
 			sh(t, l.repo, c.user)
-			before := sh(t, l.repo, "git status --porcelain; cat a b d 2>/dev/null || true")
+			before := sh(t, l.repo, "git status --porcelain; cat a b d b/mine 2>/dev/null || true; readlink d || true")
 			_, err := l.vault.Land(l.ctx(), l.landSpec("t", got.Head))
 			e := wantError(t, err, KindDirtyCheckout)
 			if !strings.Contains(e.Error(), c.path) {
 				t.Errorf("error does not name %q: %v", c.path, e)
 			}
-			if after := sh(t, l.repo, "git status --porcelain; cat a b d 2>/dev/null || true"); after != before {
+			if after := sh(t, l.repo, "git status --porcelain; cat a b d b/mine 2>/dev/null || true; readlink d || true"); after != before {
 				t.Errorf("changed:\n%s\n%s", before, after)
 			}
 			if sh(t, l.repo, "git rev-parse main") != got.Base {
 				t.Error("main moved")
 			}
-			sh(t, l.repo, "test ! -e .git/index.lock; git stash -q -u -a; git -C ../linked stash -q 2>/dev/null || true; cd ../linked 2>/dev/null || true; rm -f b")
+			sh(t, l.repo, "test ! -e .git/index.lock; git stash -q -u -a; git -C ../linked stash -q 2>/dev/null || true; cd ../linked 2>/dev/null || true; rm -rf b")
 			if out := l.land("t", got.Head); out.Checkout == "" {
 				t.Errorf("landed %+v", out)
 			}
