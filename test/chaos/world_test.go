@@ -189,7 +189,7 @@ func (w *world) launch(environ ...string) <-chan string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the server has it, too
 	c := exec.Command(w.bin, "serve", "--addr", "127.0.0.1:0", "--slots", "6")
 	c.Dir, c.Env, c.Stderr = w.dir, append(w.environ, environ...), log
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to the tests is not one to it
