@@ -24,8 +24,8 @@ func (r *run) gates(ctx context.Context) work.End {
 		case agent.Asked, agent.Overloaded, agent.Limited, agent.BudgetExceeded, agent.Cancelled:
 			return ending(res)
 		}
-		if res.Facts.Exit == agent.ExitNever {
-			return failed("gate %q could not be run: %s", command, res.Error)
+		if res.Facts.Exit == agent.ExitNever || res.Facts.Exit == agent.ExitUnknown {
+			return failed("gate %q could not be run: %s", command, res.Error) // its exit code says nothing
 		}
 		end.Gates = append(end.Gates, work.GateResult{
 			Command: command, ExitCode: res.Facts.Code, Output: res.Tail,

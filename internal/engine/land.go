@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 
 	"github.com/claudomator/claudomator/internal/git"
@@ -144,7 +145,7 @@ func (e *Engine) land(ctx context.Context, f work.Effect) error {
 	var got git.Landed
 	if l.merge.Current != "" {
 		got, err = v.ContinueLand(ctx, l.spec, e.mergeDir(l.merge.ID))
-	} else {
+	} else if err = e.unopened(ctx, v, l.merge.ID); err == nil {
 		got, err = v.Land(ctx, l.spec)
 	}
 	switch {
@@ -156,7 +157,7 @@ func (e *Engine) land(ctx context.Context, f work.Effect) error {
 		return e.conflict(ctx, f, l.merge.Current, got.Unresolved)
 	case len(got.Conflicts) > 0:
 		if _, err := v.OpenConflict(ctx, l.spec, got.Part, got.Onto, e.mergeDir(l.merge.ID)); err != nil {
-			return e.refuse(ctx, f, err)
+			return e.refuse(ctx, f, errors.Join(err, e.unopened(ctx, v, l.merge.ID)))
 		}
 		return e.conflict(ctx, f, l.merge.Queue[got.Part].TaskID, got.Conflicts)
 	case got.Nothing:
@@ -193,6 +194,17 @@ func (e *Engine) alone(ctx context.Context, id work.MergeID) (release func(), er
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// unopened removes the workspace of a conflict that was opened, perhaps in part,
+// and not reported: nobody was told of it, and next time there may be no conflict.
+func (e *Engine) unopened(ctx context.Context, v *git.Vault, id work.MergeID) error {
+	dir := e.mergeDir(id)
+	if err := os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) {
+		return nil // mostly there is none; this one was killed before anything was in it
+	}
+	_, err := v.Discard(ctx, dir, e.binDir())
+	return err
 }
 
 // landed reports that the target has moved. It is repeated until it is stored:

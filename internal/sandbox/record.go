@@ -76,6 +76,7 @@ func (h *Host) save(r Record) error {
 }
 
 func (h *Host) forget(id string) error {
+	_ = os.Remove(h.recordPath(id) + ".new") // of a save that was cut off
 	if err := os.Remove(h.recordPath(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove record of run: %w", err)
 	}

@@ -23,6 +23,7 @@ package chaos_test
 
 import (
 	"context"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -35,25 +36,41 @@ const (
 	killsLong  = 1000 // on SQLite; a quarter of it on PostgreSQL
 )
 
-// TestStorm kills on both databases.
-func TestStorm(t *testing.T) {
+// TestMain lets more run at once than there are cores: the tests wait for
+// processes most of the time.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil { // the command line wins: it is parsed later
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// TestChaos is all of it, with one binary.
+func TestChaos(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		storm(t, bin, "", kills(t, 1))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		address := os.Getenv("CLAUDOMATOR_TEST_POSTGRES")
-		if address == "" && os.Getenv("CLAUDOMATOR_CI") != "" {
-			t.Fatal("CLAUDOMATOR_TEST_POSTGRES is not set, and in CI nothing may be skipped")
-		}
-		if address == "" {
-			t.Skip("CLAUDOMATOR_TEST_POSTGRES is not set: see CONTRIBUTING.md")
-		}
-		storm(t, bin, address, kills(t, 4))
-	})
+	for name, test := range map[string]func(*testing.T, string){
+		"storm": testStorm, "storm on postgres": testStormPostgres, "git fails": testGitFails, "git hangs": testGitHangs,
+		"disk full": testDiskFull, "database busy": testDatabaseBusy,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, bin)
+		})
+	}
+}
+
+func testStorm(t *testing.T, bin string) { storm(t, bin, "", kills(t, 1)) }
+
+func testStormPostgres(t *testing.T, bin string) {
+	address := os.Getenv("CLAUDOMATOR_TEST_POSTGRES")
+	if address == "" && os.Getenv("CLAUDOMATOR_CI") != "" {
+		t.Fatal("CLAUDOMATOR_TEST_POSTGRES is not set, and in CI nothing may be skipped")
+	}
+	if address == "" {
+		t.Skip("CLAUDOMATOR_TEST_POSTGRES is not set: see CONTRIBUTING.md")
+	}
+	storm(t, bin, address, kills(t, 4))
 }
 
 // kills is how many are wanted; share divides those of a long storm.

@@ -61,7 +61,7 @@ func (p *person) setUp(ctx context.Context) {
 		p.w.Fatal(err)
 	}
 	name, repo, agent := "r", p.w.path("R"), "command"
-	gates, environment := []string{"test -e a"}, map[string]string{"CHAOS": p.w.dir}
+	gates, environment := []string{"test -e a"}, map[string]string{"CHAOS": p.w.dir, "PATH": os.Getenv("PATH")}
 	if _, err := api.AddProject(ctx, app.ProjectInput{Name: &name, Repository: &repo, Agent: &agent, Validate: &gates, Environment: &environment}); err != nil {
 		p.w.Fatalf("add the project: %v", err)
 	}
@@ -136,6 +136,11 @@ func (p *person) create(ctx context.Context, api *client.Client, tasks []*work.T
 	if p.made < len(all) {
 		k = all[p.made] // each of them once, however short the storm
 	}
+	p.make(ctx, api, k, tasks)
+}
+
+// make makes a tree of a kind; its name tells how many were made before.
+func (p *person) make(ctx context.Context, api *client.Client, k kind, tasks []*work.Task) {
 	p.made++
 	key := fmt.Sprintf("t%d", p.made)
 	in := app.TaskRequest{
@@ -258,7 +263,7 @@ func (p *person) land(ctx context.Context, api *client.Client, t *work.Task) boo
 		case work.MergeLanded, work.MergeNothing:
 			p.tries[string(t.ID)+"landed"]++
 			return true
-		default:
+		case work.MergeRefused, work.MergeAborted: // asked again
 		}
 	}
 	_, err = api.StartMerge(ctx, string(t.ID), "")
@@ -275,7 +280,7 @@ func (p *person) expect(what string, id work.TaskID, err error) {
 	switch work.CodeOf(err) {
 	case work.Unavailable, work.Timeout, work.Conflict, work.Illegal, work.NotFound:
 		return
-	default:
+	case work.Invalid, work.Unauthenticated, work.Forbidden, work.Exhausted, work.Internal:
 		p.refused = append(p.refused, fmt.Sprintf("%s of %s: %v", what, id, err))
 	}
 }
@@ -299,7 +304,7 @@ func (p *person) finish(ctx context.Context) {
 			return
 		}
 		if ctx.Err() != nil {
-			p.w.Errorf("not over %s after the storm:\n%s", settleLimit, strings.Join(p.open(api), "\n"))
+			p.w.Errorf("not over %s after the storm:\n%s", settleLimit, strings.Join(p.open(ctx, api), "\n"))
 			return
 		}
 		time.Sleep(glance)
@@ -338,8 +343,8 @@ func (p *person) stuck(ctx context.Context, api *client.Client) (found []string)
 }
 
 // open describes what is not over.
-func (p *person) open(api *client.Client) (lines []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+func (p *person) open(ctx context.Context, api *client.Client) (lines []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit) // asked when its own time is over
 	defer cancel()
 	tasks, err := allTasks(ctx, api)
 	if err != nil {
@@ -348,6 +353,10 @@ func (p *person) open(api *client.Client) (lines []string) {
 	for _, t := range tasks {
 		if !t.State.Ended() && t.SupersededBy == "" {
 			lines = append(lines, describe(t))
+		}
+		if merges, err := api.Merges(ctx, string(t.ID)); err == nil && isRoot(t) && len(merges) > 0 && t.Landed == nil {
+			m := merges[0]
+			lines = append(lines, fmt.Sprintf("landing %d of %s (%s): %s %s", len(merges), t.ID, t.Name, m.Status, m.Message))
 		}
 	}
 	items, _ := api.Attention(ctx)
@@ -410,7 +419,7 @@ func isRoot(t *work.Task) bool { return t.ParentTaskID == "" && t.Judges == nil 
 // openRoots are the current roots of trees that are not over.
 func openRoots(tasks []*work.Task) (open []*work.Task) {
 	for _, t := range tasks {
-		over := t.State == work.Completed || t.State == work.Cancelled
+		over := t.State == work.Completed || t.State == work.Cancelled || t.State == work.Pending // never started
 		if isRoot(t) && t.SupersededBy == "" && !over {
 			open = append(open, t)
 		}
@@ -425,7 +434,7 @@ func moves(t *work.Task) bool {
 		return true
 	case work.Ready:
 		return t.BlockedOn != work.OnPerson
-	default:
-		return false
+	case work.Pending, work.Blocked, work.Completed, work.Failed, work.TimedOut, work.BudgetExceeded, work.Cancelled:
 	}
+	return false
 }

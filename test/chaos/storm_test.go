@@ -30,7 +30,7 @@ func (k *killer) figures() string {
 // of the server's own git commands.
 func (k *killer) rage(n int) {
 	for k.kills() < n && !k.w.Failed() {
-		k.wait(20, 1500)
+		k.wait(20, 900)
 		switch roll := k.dice.IntN(100); {
 		case roll < 35:
 			k.server()

@@ -107,6 +107,16 @@ hall) # an arbitrated parent
 	spawn one flawed
 	spawn two leaf
 	;;
+patient) # is done when it may be
+	mark
+	commit done
+	: >"$CHAOS/ready-$key"
+	for _ in $(seq 600); do
+		[ ! -e "$CHAOS/go" ] || exit 0
+		sleep 0.1
+	done
+	exit 1
+	;;
 main) # all trees that do this want the same line of the user's branch
 	echo "$key" >line
 	mark
