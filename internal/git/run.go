@@ -104,16 +104,17 @@ func leaseOpt(ref, old string) (opt, error) {
 
 // command is one git process to be.
 type command struct {
-	args    []opt    // subcommand and options
-	values  []string // revisions and refs; refused when they begin with "-"
-	paths   []string // after "--", taken literally
-	dir     string   // working directory
-	env     []string // GIT_DIR and its like
-	stdin   io.Reader
-	network bool // may use network protocols, the user's HOME and ssh agent
-	lasting bool // no deadline: the owner ends it
-	magic   bool // the command cannot be told to take paths literally: begin them with "./"
-	limit   int  // cap on output, default 64 MiB
+	args     []opt    // subcommand and options
+	values   []string // revisions and refs; refused when they begin with "-"
+	paths    []string // after "--", taken literally
+	dir      string   // working directory
+	env      []string // GIT_DIR and its like
+	stdin    io.Reader
+	network  bool // may use network protocols, the user's HOME and ssh agent
+	lasting  bool // no deadline: the owner ends it
+	finishes bool // ends by itself in a moment, and would leave a lock of the user's behind when cut off
+	magic    bool // the command cannot be told to take paths literally: begin them with "./"
+	limit    int  // cap on output, default 64 MiB
 }
 
 // hardening goes before every subcommand. Config given this way wins over
@@ -188,7 +189,9 @@ func (g *Git) start(ctx context.Context, c command, stdin io.Reader, stdout io.W
 	}
 	cmd.Env = g.environment(c)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	dieWithParent(cmd.SysProcAttr)
+	if !c.finishes {
+		dieWithParent(cmd.SysProcAttr)
+	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
 	stderr := &capped{limit: 16 << 10}

@@ -70,7 +70,7 @@ func (t *target) move(ctx context.Context) error {
 		old = zeroHash
 	}
 	_, err = git.run(ctx, command{
-		args: []opt{"update-ref", "--no-deref", "-m", "claudomator: land", "-z", "--stdin"},
+		args: []opt{"update-ref", "--no-deref", "-m", "claudomator: land", "-z", "--stdin"}, finishes: true,
 		env:  there, stdin: strings.NewReader("update refs/heads/" + t.branch + "\x00" + t.new + "\x00" + old + "\x00"),
 	})
 	if err == nil {
