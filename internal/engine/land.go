@@ -42,8 +42,7 @@ func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 			return e.o.Core.Do(ctx, f.Tree, work.System(), work.IntegrateLacks{Task: f.Task, Into: f.Into, Commit: f.Commit})
 		}
 	}
-	head, err := e.branchOf(ctx, v, project, into.ID)
-	if err != nil {
+	if _, err := e.branchOf(ctx, v, project, into.ID); err != nil { // makes it where it is missing
 		return err
 	}
 	got, err := v.Integrate(ctx, git.IntegrateSpec{
@@ -54,7 +53,7 @@ func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 	}
 	if len(got.Conflicts) > 0 {
 		return e.o.Core.Do(ctx, f.Tree, work.System(), work.IntegrateConflict{
-			Task: f.Task, Into: f.Into, Commit: f.Commit, Head: head, Files: pathList(got.Conflicts),
+			Task: f.Task, Into: f.Into, Commit: f.Commit, Head: got.Before, Files: pathList(got.Conflicts),
 		})
 	}
 	result, err := e.difference(ctx, v, into, got.Commit)
