@@ -71,7 +71,7 @@ func (t *target) move(ctx context.Context) error {
 	}
 	_, err = git.run(ctx, command{
 		args: []opt{"update-ref", "--no-deref", "-m", "claudomator: land", "-z", "--stdin"}, finishes: true,
-		env:  there, stdin: strings.NewReader("update refs/heads/" + t.branch + "\x00" + t.new + "\x00" + old + "\x00"),
+		env: there, stdin: strings.NewReader("update refs/heads/" + t.branch + "\x00" + t.new + "\x00" + old + "\x00"),
 	})
 	if err == nil {
 		return nil

@@ -331,7 +331,7 @@ func (a *audit) litter() {
 			case !d.IsDir() && (strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ".new")):
 				a.w.Errorf("left: %s", path)
 			}
-			return nil
+			return nil //nolint:nilerr // gone meanwhile
 		})
 	}
 }
