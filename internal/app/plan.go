@@ -27,6 +27,7 @@ type RunPlan struct {
 	Fresh     bool           // start again from the base; what is there is kept as a snapshot
 	Gates     []string
 	Timeout   time.Duration
+	Refusal   error // why it cannot be run at all: it is begun, and ended with this
 	Silence   time.Duration
 	Isolation string
 	Parent    work.TaskID // from whose branch's head a child starts
@@ -48,9 +49,9 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 		t := tree.Task(x.TaskID)
 		plan = &RunPlan{Task: *t, Execution: *x, Project: tree.Project, Parent: t.ParentTaskID, Fresh: t.Book.Fresh}
 		role := rules.Roles[t.Role()]
-		plan.Spec, err = resolveAgent(t.Agent, role, tree.Task(t.ParentTaskID), tree.Project, s.o.Defaults)
-		if err != nil && x.Kind == work.AgentRun {
-			return err
+		if plan.Spec, err = resolveAgent(t.Agent, role, above(tree, t), tree.Project, s.o.Defaults); err != nil && x.Kind == work.AgentRun {
+			plan.Refusal = err
+			return nil
 		}
 		s.limits(plan, role)
 		plan.origin(tree)
@@ -106,21 +107,36 @@ func (s *Service) limits(p *RunPlan, role work.RoleConfig) {
 	p.Isolation = cmp.Or(p.Project.Isolation, d.Isolation)
 }
 
+// above is the agent of the nearest ancestor that names one.
+func above(tree *work.Tree, t *work.Task) work.AgentSpec {
+	for p := tree.Task(t.ParentTaskID); p != nil; p = tree.Task(p.ParentTaskID) {
+		spec := p.Agent
+		if spec.Type == "" && len(spec.Command) > 0 {
+			spec.Type = "command"
+		}
+		if spec.Type != "" {
+			return spec
+		}
+	}
+	return work.AgentSpec{}
+}
+
 // resolveAgent merges the agent settings: task over role over parent over
 // project over server.
-func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent *work.Task, project work.Project, d Defaults) (work.AgentSpec, error) {
+func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent work.AgentSpec, project work.Project, d Defaults) (work.AgentSpec, error) {
 	if spec.Type == "" && len(spec.Command) == 0 {
 		spec.Type, spec.Command = role.Agent, role.Command
+	}
+	if role.Agent == "" || spec.Type == role.Agent { // a model belongs to its agent
+		spec.Model = cmp.Or(spec.Model, role.Model)
 	}
 	if spec.Type == "" && len(spec.Command) > 0 {
 		spec.Type = "command"
 	}
-	if spec.Type == "" && parent != nil {
-		spec.Type, spec.Command = parent.Agent.Type, parent.Agent.Command
-		spec.Model = cmp.Or(spec.Model, parent.Agent.Model)
+	if spec.Type == "" && parent.Type != "" {
+		spec.Type, spec.Command, spec.Model = parent.Type, parent.Command, cmp.Or(spec.Model, parent.Model)
 	}
 	spec.Type = cmp.Or(spec.Type, project.Agent, d.Agent)
-	spec.Model = cmp.Or(spec.Model, role.Model)
 	if spec.AllowedTools == nil {
 		spec.AllowedTools = role.AllowedTools
 	}

@@ -105,7 +105,11 @@ func (s *Service) resettle(ctx context.Context) error {
 			continue
 		}
 		tree, err := s.o.Lookup.TreeOf(ctx, item.TaskID)
-		if err != nil || seen[tree] {
+		if err != nil {
+			s.o.Log.Warn("settle again", "task", item.TaskID, "error", err)
+			continue
+		}
+		if seen[tree] {
 			continue
 		}
 		seen[tree] = true

@@ -171,7 +171,7 @@ func (s *Service) taskInput(ctx context.Context, in TaskRequest) (work.TaskInput
 	if err != nil {
 		return none, nil, err
 	}
-	if _, err := resolveAgent(out.Agent, work.RoleConfig{}, nil, *project, s.o.Defaults); err != nil {
+	if _, err := resolveAgent(out.Agent, work.RoleConfig{}, work.AgentSpec{}, *project, s.o.Defaults); err != nil {
 		return none, nil, err
 	}
 	return out, project, nil

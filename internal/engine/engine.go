@@ -67,13 +67,14 @@ type Engine struct {
 	timer    alarm
 	mu       sync.Mutex
 	parking  map[work.ExecutionID]context.CancelCauseFunc // running agents
+	held     map[work.ExecutionID]bool                    // begun here, and not reported yet
 	landings map[work.MergeID]chan struct{}               // being landed; closed when that is over
 	stop     context.Context                              // ends when the server stops
 }
 
 // New makes an engine and joins it to its queue; it starts nothing.
 func New(o Options) *Engine {
-	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}, landings: map[work.MergeID]chan struct{}{}}
+	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}, held: map[work.ExecutionID]bool{}, landings: map[work.MergeID]chan struct{}{}}
 	e.vaults = o.Vaults
 	e.slots = newSlots(o.Slots, o.PerAgent)
 	e.timer = newAlarm()
@@ -106,9 +107,7 @@ func (e *Engine) Run(ctx context.Context, ready func()) error {
 		loops.Go(func() { loop(loopsCtx) })
 	}
 	ready()
-	if err := e.resume(ctx); err != nil && ctx.Err() == nil {
-		e.o.Log.Error("resume open work", "error", err)
-	}
+	loops.Go(func() { e.resume(loopsCtx) })
 	<-ctx.Done()
 	stopped(agent.ErrStopping)
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)

@@ -79,23 +79,78 @@ func (e *Engine) lose(ctx context.Context, x work.Execution) error {
 }
 
 // resume settles every open tree and delivers again what it waits for: a job
-// may have been lost, or be held by a life that is over.
-func (e *Engine) resume(ctx context.Context) error {
-	trees, err := e.o.Schedule.OpenTrees(ctx)
+// may have been lost, or be held by a life that is over. What fails is tried
+// again, with growing waits.
+func (e *Engine) resume(ctx context.Context) {
+	var left []work.TreeID // nil: not listed yet
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		var err error
+		if left, err = e.resumeOnce(ctx, left); err == nil || ctx.Err() != nil {
+			return
+		}
+		e.o.Log.Error("resume open work", "error", err, "again_in", wait)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// resumeOnce gives back the trees that it failed for: one broken tree must not
+// stop the others.
+func (e *Engine) resumeOnce(ctx context.Context, trees []work.TreeID) (left []work.TreeID, err error) {
+	if trees == nil {
+		if trees, err = e.o.Schedule.OpenTrees(ctx); err != nil {
+			return nil, err
+		}
+	}
+	left = []work.TreeID{}
+	for _, id := range trees {
+		if failure := e.o.Core.Do(ctx, id, work.System(), work.Settle{Redeliver: true}); failure != nil && !stale(failure) {
+			left = append(left, id)
+			err = errors.Join(err, fmt.Errorf("settle tree %s: %w", id, failure))
+		}
+	}
+	return left, errors.Join(err, e.wakeDue(ctx))
+}
+
+func (e *Engine) hold(id work.ExecutionID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.held[id] = true
+}
+
+func (e *Engine) release(id work.ExecutionID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.held, id)
+}
+
+// abandoned takes back executions of this server that it does not carry: they
+// were begun by a commit whose answer was lost.
+func (e *Engine) abandoned(ctx context.Context, now time.Time) error {
+	rows, err := e.o.Schedule.Held(ctx, e.o.Node, now)
 	if err != nil {
 		return err
 	}
-	var all error
-	for _, id := range trees {
-		if ctx.Err() != nil {
-			return errors.Join(all, context.Cause(ctx))
+	for _, x := range rows {
+		e.mu.Lock()
+		carried := e.held[x.ID]
+		e.mu.Unlock()
+		if carried || now.Sub(x.StartedAt) < lease {
+			continue
 		}
-		// One broken tree must not stop the others.
-		if err := e.o.Core.Do(ctx, id, work.System(), work.Settle{Redeliver: true}); err != nil {
-			all = errors.Join(all, fmt.Errorf("settle tree %s: %w", id, err))
+		if _, err := e.o.Host.Sweep(ctx, string(x.ID)); err != nil {
+			return fmt.Errorf("end what is left of execution %s: %w", x.ID, err)
+		}
+		if err := e.lose(ctx, x); err != nil {
+			return err
 		}
 	}
-	return errors.Join(all, e.wakeDue(ctx))
+	return nil
 }
 
 // beat renews this server's leases, takes back what others let expire, and starts
@@ -118,6 +173,9 @@ func (e *Engine) beat(ctx context.Context) {
 		if err := e.o.Schedule.RenewLeases(ctx, e.o.Node, now.Add(lease)); err != nil {
 			e.o.Log.Error("renew leases", "error", err)
 			continue
+		}
+		if err := e.abandoned(ctx, now); err != nil {
+			e.o.Log.Error("look for executions that nobody carries", "error", err)
 		}
 		expired, err := e.o.Schedule.Held(ctx, "", now)
 		if err != nil {

@@ -37,6 +37,8 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 		}
 	}()
 	secret := app.NewSecret()
+	e.hold(f.Execution)
+	defer e.release(f.Execution)
 	if err := e.o.Core.Do(ctx, f.Tree, work.System(), work.Begin{
 		Execution: f.Execution, Node: e.o.Node, JobID: job, Lease: e.o.Now().Add(lease),
 		TokenHash: app.HashSecret(secret), Spec: plan.Spec, Isolation: string(sandbox.LevelNone),
@@ -49,6 +51,8 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 	var end work.End
 	if plan, err := e.o.Core.PlanRun(context.WithoutCancel(ctx), f.Tree, f.Execution); err != nil {
 		end = failed("read what is to be done: %v", err)
+	} else if plan.Refusal != nil {
+		end = failed("%s", explain(plan.Refusal))
 	} else {
 		end = (&run{e: e, plan: plan, secret: secret}).carryOut(ctx)
 	}
@@ -118,6 +122,9 @@ func (r *run) notStarted(ctx context.Context, err error) work.End {
 
 // explain is an error as a person can act on it.
 func explain(err error) string {
+	if w, ok := work.AsError(err); ok && w.Hint != "" {
+		return w.Message + "; " + w.Hint
+	}
 	g, ok := errors.AsType[*git.Error](err)
 	if !ok {
 		return err.Error()

@@ -89,13 +89,14 @@ func spawn(s *work.Step, rules Rules, t *work.Task, role work.Role) {
 		n = max(n, j.Book.Number+1)
 	}
 	name := fmt.Sprintf("%s: %s", role, t.Name)
-	if role == work.Checker {
-		name = "Check: " + t.Name
-	} else if s.Tree.Story != nil && t.Position() == s.Tree.Root() {
+	if s.Tree.Story != nil && t.Position() == s.Tree.Root() {
 		name = fmt.Sprintf("%s: %s", role, s.Tree.Story.Name)
 	}
 	// Without a timeout of the role the server's limit for judges holds.
-	s.SpawnJudge(t, role, n, name, spec, rules.Roles[role].Timeout)
+	j := s.SpawnJudge(t, role, n, name, spec, rules.Roles[role].Timeout)
+	if role == work.Checker {
+		j.Name, j.CheckerForTaskID = "Check: "+t.Name, t.ID
+	}
 }
 
 // noVerdict leaves the decision to a person, with what is known.

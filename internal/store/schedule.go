@@ -45,7 +45,7 @@ const (
 			WHERE x.state = 'queued' AND x.kind = 'gates' AND ` + noneRuns + `
 			ORDER BY x.created_at + t.patience, t.id LIMIT $1) AS gates
 		) AS waiting ORDER BY since + patience, task LIMIT $1`
-	noneRuns = `NOT EXISTS (SELECT 1 FROM executions y WHERE y.task_id = x.task_id AND y.kind = x.kind AND y.state = 'running')`
+	noneRuns = `NOT EXISTS (SELECT 1 FROM executions y WHERE y.task_id = x.task_id AND (y.kind = 'gates') = (x.kind = 'gates') AND y.state = 'running')`
 )
 
 // Waiting lists executions that could start now, in the order of their age less

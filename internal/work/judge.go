@@ -126,7 +126,7 @@ func GatesPassed(gates []GateResult) bool {
 
 // SpawnJudge adds the judging task number n of a role for the task's present
 // head. Its id is derived, so that it cannot be spawned twice.
-func (s *Step) SpawnJudge(t *Task, role Role, n int, name string, spec AgentSpec, timeout Duration) {
+func (s *Step) SpawnJudge(t *Task, role Role, n int, name string, spec AgentSpec, timeout Duration) *Task {
 	spec.Role = role
 	j := &Task{
 		ID:   TaskID(s.derive("judge", string(t.ID), n, t.Book.Head, string(role))),
@@ -136,12 +136,10 @@ func (s *Step) SpawnJudge(t *Task, role Role, n int, name string, spec AgentSpec
 		Judges: &Judged{TaskID: t.ID, Commit: t.Book.Head}, State: Queued,
 		Book: Book{Base: t.Book.Head, Head: t.Book.Head, Number: n, ForRound: t.Book.Round},
 	}
-	if role == Checker {
-		j.CheckerForTaskID = t.ID
-	}
 	s.add(j)
 	s.addRun(j, AgentRun)
 	s.event("judge.spawned", j, map[string]any{"judges": t.ID, "commit": t.Book.Head, "role": role, "number": n})
+	return j
 }
 
 // judged ends a judging task with what it said, nil for nothing usable.

@@ -217,11 +217,11 @@ func (s *Step) startWaiting(t *Task, kind ExecutionKind) {
 
 // follow turns an execution's outcome into what becomes of the task.
 func (s *Step) follow(t *Task, x *Execution, c End) error {
+	if x.Asked != nil { // however the run then ended, the server stopping included, a command judge's too
+		return s.asked(t, x)
+	}
 	if verdict, decided := commandVerdict(t, x, c); decided {
 		return s.judged(t, verdict)
-	}
-	if x.Asked != nil && c.Outcome != CancelledRun { // however the run then ended
-		return s.asked(t, x)
 	}
 	switch c.Outcome {
 	case Success:
@@ -369,7 +369,7 @@ func (c Lose) apply(s *Step) error {
 		s.startWaiting(t, x.Kind)
 		if x.Stopping == "" {
 			if t.Book.Losses++; t.Book.Losses >= maxLosses {
-				t.Book.Losses, t.Book.GateFaults = 0, maxLosses
+				t.Book.Losses, t.Book.GateFaults = 0, maxLosses // more than review takes
 			}
 		}
 		return nil
@@ -377,6 +377,9 @@ func (c Lose) apply(s *Step) error {
 	if t.State != Running || t.Book.Current != x.ID {
 		s.startWaiting(t, x.Kind)
 		return nil
+	}
+	if x.Asked != nil { // the question survives the server
+		return s.asked(t, x)
 	}
 	t.Book.Losses++
 	if t.Book.Losses >= maxLosses {
