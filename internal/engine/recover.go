@@ -41,7 +41,7 @@ func (e *Engine) recover(ctx context.Context) error {
 			e.o.Log.Warn("discard the workspace of a lost execution", "execution", x.ID, "error", err)
 		}
 	}
-	return nil
+	return e.o.Queue.revive(ctx, e.o.Node)
 }
 
 // throwAway discards the workspace of a judge or of gates. A run that ends does

@@ -295,15 +295,15 @@ func (a *audit) processes() {
 	})
 }
 
-// records: no run record is left, and no workspace that belongs to no task. What
-// removes those of landings may wait its turn a little.
+// records: no run record is left, and no workspace that belongs to no task. The
+// janitor, which looks a minute after the start, may have to remove some.
 func (a *audit) records() {
 	runs, _ := os.ReadDir(a.w.path("data/runs"))
 	for _, r := range runs {
 		a.w.Errorf("left: run record %s", r.Name())
 	}
 	var left []string
-	for end := time.Now().Add(startLimit); ; time.Sleep(glance) {
+	for end := time.Now().Add(3 * startLimit); ; time.Sleep(glance) {
 		left = nil
 		workspaces, _ := os.ReadDir(a.w.path("data/workspaces"))
 		for _, d := range workspaces {
