@@ -24,8 +24,13 @@ const prompt = time.Second // far below the poll, far above a busy machine's hic
 func openQueue(t *testing.T, deliver func(context.Context, int64, work.Effect) error) (*Queue, *store.Store) {
 	t.Helper()
 	t.Parallel()
+	return openQueueAt(t, filepath.Join(t.TempDir(), "q.db"), deliver)
+}
+
+func openQueueAt(t *testing.T, path string, deliver func(context.Context, int64, work.Effect) error) (*Queue, *store.Store) {
+	t.Helper()
 	q := NewQueue()
-	s, err := store.Open(t.Context(), store.Config{URL: filepath.Join(t.TempDir(), "q.db"), ConnectionHook: q.Hook}, q.Enqueue)
+	s, err := store.Open(t.Context(), store.Config{URL: path, ConnectionHook: q.Hook}, q.Enqueue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,3 +135,27 @@ func TestRolledBackEffectIsForgotten(t *testing.T) {
 }
 
 var _ river.JobArgs = effectArgs{}
+
+// A server that was killed in the middle of an effect gives it again at its next
+// start, and not when River's own patience ends.
+func TestInterruptedEffectIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "q.db")
+	got, killed := make(chan work.Effect, 2), make(chan struct{})
+	first, s := openQueueAt(t, path, func(context.Context, int64, work.Effect) error {
+		got <- work.Effect{}
+		<-killed // no answer ever comes
+		return nil
+	})
+	want := work.Effect{Kind: work.Reclaim, Task: "a"}
+	first.commit(t, s.DB(), want)
+	within(t, "first delivery", got)
+	second, _ := openQueueAt(t, path, func(_ context.Context, _ int64, e work.Effect) error { got <- e; return nil })
+	if err := second.revive(t.Context(), "node"); err != nil {
+		t.Fatal(err)
+	}
+	if e := within(t, "second delivery", got); e != want {
+		t.Errorf("delivered %+v, want %+v", e, want)
+	}
+	close(killed)
+}
