@@ -76,6 +76,23 @@ func TestReview_ACommandThatContradictsItselfDoesNotApprove(t *testing.T) {
 	}
 }
 
+// A command judge that asks has not judged, whatever its exit code: the answer
+// continues the same judge.
+func TestReview_ACommandThatAsksDoesNotJudge(t *testing.T) {
+	for name, code := range map[string]int{"and exits 0": 0, "and exits 1": 1} {
+		t.Run(name, func(t *testing.T) {
+			s := commanded(t)
+			j := s.judge("a", work.Checker)
+			x := s.start(j.ID)
+			if err := s.do(s.tree("a"), work.System(), work.Ask{Execution: x.ID, Question: work.Question{Text: "which?"}}); err != nil {
+				t.Fatal(err)
+			}
+			s.end(j.ID, exits(code, "tail"))
+			s.is("a READY(judges)", string(j.ID)+" BLOCKED(question)")
+		})
+	}
+}
+
 func TestReview_AVerdictIsTakenOnce(t *testing.T) {
 	s := newStage(t)
 	s.create("a", "checked")
