@@ -81,10 +81,10 @@ func riverPriority(p work.Priority) int {
 // Open migrates River's tables and makes the client. pool is nil on SQLite.
 func (q *Queue) Open(ctx context.Context, db *sql.DB, pool *pgxpool.Pool, node string, log *slog.Logger) error {
 	var driver riverdriver.Driver[*sql.Tx]
-	poll := 5 * time.Second
+	poll, cooldown := 5*time.Second, 5*time.Millisecond
 	if pool != nil {
 		driver = riverdatabasesql.NewWithPgxListener(db, pool)
-		poll = time.Second // River swallows a second notification within FetchCooldown
+		poll, cooldown = time.Second, time.Millisecond // River swallows a second notification within the cooldown
 	} else {
 		q.bus.Driver = riversqlite.New(db)
 		driver = q.bus
@@ -103,7 +103,7 @@ func (q *Queue) Open(ctx context.Context, db *sql.DB, pool *pgxpool.Pool, node s
 	q.client, err = river.NewClient(driver, &river.Config{
 		ID: node, Workers: workers, Logger: quiet(log),
 		Queues:        map[string]river.QueueConfig{runsQueue: {MaxWorkers: runsAtOnce}, deedsQueue: {MaxWorkers: deedsAtOnce}},
-		FetchCooldown: 5 * time.Millisecond, FetchPollInterval: poll,
+		FetchCooldown: cooldown, FetchPollInterval: poll,
 		JobTimeout: deedLimit, RescueStuckJobsAfter: deedLimit + 5*time.Minute,
 		CompletedJobRetentionPeriod: time.Hour, CancelledJobRetentionPeriod: time.Hour,
 		RetryPolicy: retryPolicy{},

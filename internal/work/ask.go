@@ -55,10 +55,10 @@ func guards() []guard {
 
 // Actions lists what a person can ask of the task now.
 func (t *Tree) Actions(task *Task) []Action {
+	out := []Action{}
 	if t.busy(task) != nil {
-		return nil
+		return out
 	}
-	var out []Action
 	for _, g := range t.machines.guards {
 		if slices.Contains(g.States, task.State) && g.May(t, task) == nil {
 			out = append(out, g.Action)

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -24,7 +25,7 @@ func (s *Step) checkDependencies(t *Task) error {
 	}
 	t.DependsOn = edges
 	if path := s.Tree.circle(t); path != nil {
-		return Errorf(Invalid, "the dependencies go in a circle: %s", strings.Join(path, " → ")).WithReason("cycle").With("path", path).
+		return Errorf(Invalid, "the dependencies go in a circle: %s", strings.Join(shorten(path), " → ")).WithReason("cycle").With("path", path).
 			WithHint("remove one of these dependencies")
 	}
 	for _, d := range edges {
@@ -33,6 +34,14 @@ func (s *Step) checkDependencies(t *Task) error {
 		}
 	}
 	return nil
+}
+
+// shorten keeps a long way readable; the whole of it is in the details.
+func shorten(path []string) []string {
+	if len(path) > 10 {
+		return slices.Concat(path[:5], []string{fmt.Sprintf("%d more", len(path)-8)}, path[len(path)-3:])
+	}
+	return path
 }
 
 func (s *Step) checkEdge(t *Task, d Position) error {
