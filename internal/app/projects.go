@@ -51,14 +51,31 @@ func (s *Service) SetProject(ctx context.Context, ref string, in ProjectInput) (
 	if err != nil {
 		return nil, err
 	}
+	before := p.Repository
 	p.UpdatedAt = s.o.Now()
 	if err := s.fill(ctx, p, in); err != nil {
 		return nil, err
+	}
+	if p.Repository != before {
+		if err := s.mayMove(ctx, p); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.o.Settings.SaveProject(ctx, p); err != nil {
 		return nil, err
 	}
 	return s.o.Settings.Project(ctx, string(p.ID))
+}
+
+// mayMove refuses another repository to a project with tasks: their work lies in
+// the vault of the one they were made for, and can be landed nowhere else.
+func (s *Service) mayMove(ctx context.Context, p *work.Project) error {
+	page, err := s.o.Lists.Tasks(ctx, TaskFilter{Project: p.ID, Limit: 1})
+	if err != nil || len(page.Items) == 0 {
+		return err
+	}
+	return work.Errorf(work.Illegal, "project %s has tasks (%s): its repository cannot be changed", p.Name, page.Items[0].ID).
+		WithReason("has_tasks").WithHint("add a project for the other repository")
 }
 
 // RemoveProject hides a project whose work is over; its tasks and its vault

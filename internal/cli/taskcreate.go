@@ -74,19 +74,27 @@ func (s *shell) readText(file string) (string, error) {
 }
 
 func (s *shell) readFile(file string) ([]byte, error) {
-	if file == "-" {
-		data, err := io.ReadAll(s.In)
+	in, name := s.In, "standard input"
+	if file != "-" {
+		f, err := os.Open(file)
 		if err != nil {
-			return nil, work.Errorf(work.Invalid, "read standard input: %w", err)
+			return nil, work.Errorf(work.Invalid, "read the file: %w", err)
 		}
-		return data, nil
+		defer f.Close()
+		in, name = f, "the file"
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, work.Errorf(work.Invalid, "read the file: %w", err)
+	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, work.Errorf(work.Invalid, "read %s: %w", name, err)
+	case len(data) > maxFile:
+		return nil, work.Errorf(work.Invalid, "%s is larger than %d MiB", name, maxFile>>20).WithHint("put long material into a file of the repository")
 	}
 	return data, nil
 }
+
+// maxFile is what a file of tasks or instructions may hold; the server takes no more.
+const maxFile = 16 << 20
 
 // createFlags are those of create alone.
 type createFlags struct {
