@@ -47,6 +47,7 @@ func (v *Vault) Discard(ctx context.Context, dir, bin string) (Discarded, error)
 		return Discarded{}, err
 	}
 	if w == nil {
+		_ = syscall.Rmdir(dir) // killed before anything was in it
 		if exists(dir) {
 			return Discarded{}, unsafe(dir, "is not a workspace of this vault")
 		}
@@ -71,6 +72,36 @@ func (v *Vault) Discard(ctx context.Context, dir, bin string) (Discarded, error)
 		return Discarded{}, err
 	}
 	_ = removeAll(filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".old-git"))
+	w.forget()
+	return d, nil
+}
+
+// SetAside moves what is at a workspace's path to the bin unread: for one that an
+// agent has made unsafe to look at, or replaced by something else. A link is moved
+// as a link. Only a path where Prepare has made a workspace is touched.
+func (v *Vault) SetAside(ctx context.Context, dir, bin string) (Discarded, error) {
+	dir, err := resolveDir(dir)
+	if err != nil {
+		return Discarded{}, err
+	}
+	unlock, err := v.git.locks.lock(ctx, dir)
+	if err != nil {
+		return Discarded{}, err
+	}
+	defer unlock()
+	w, err := v.lookup(dir)
+	if err != nil {
+		return Discarded{}, err
+	}
+	if w == nil {
+		return Discarded{}, unsafe(dir, "is not a workspace of this vault")
+	}
+	var d Discarded
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		d.Gone = true
+	} else if d.Binned, err = v.git.toBin(dir, bin); err != nil {
+		return Discarded{}, err
+	}
 	w.forget()
 	return d, nil
 }

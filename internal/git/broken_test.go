@@ -96,3 +96,23 @@ func TestReaderThatIsKilledOrHangs(t *testing.T) {
 		l.git.opts.Timeout = 30 * time.Second
 	}
 }
+
+// A workspace whose making was cut off before anything was in it can be discarded;
+// what somebody put there cannot.
+func TestDiscardOfWhatWasHardlyBegun(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	bin := filepath.Join(filepath.Dir(l.dir), "bin")
+	for name, foreign := range map[string]bool{"empty": false, "foreign": true} {
+		if err := os.MkdirAll(l.ws(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if foreign {
+			sh(t, l.ws(name), "echo x >x")
+		}
+		_, err := l.vault.Discard(l.ctx(), l.ws(name), bin)
+		if refused := KindOf(err) == KindUnsafeWorkspace; refused != foreign || exists(l.ws(name)) != foreign {
+			t.Errorf("%s: %v; still there: %v", name, err, exists(l.ws(name)))
+		}
+	}
+}
