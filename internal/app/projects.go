@@ -164,6 +164,12 @@ func (s *Service) checkProject(ctx context.Context, p *work.Project) error {
 			return err
 		}
 	}
+	texts := slices.Concat([]string{p.Setup, p.Deploy}, p.Validate, p.Lessons, slices.Collect(maps.Values(p.Environment)))
+	for _, text := range texts {
+		if err := work.CheckText("a text of the project", text, maxSetting, true); err != nil {
+			return err
+		}
+	}
 	for name := range p.Environment {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "CLAUDOMATOR_") {
 			return work.Errorf(work.Invalid, "environment name %q cannot be used", name)

@@ -90,8 +90,15 @@ func (s *Service) checkRole(ctx context.Context, r work.RoleConfig) error {
 	case r.MaxBudgetUSD < 0 || r.Timeout < 0:
 		return work.Errorf(work.Invalid, "a limit is negative")
 	}
+	for _, text := range append([]string{r.Prompt, r.Model}, append(r.Command, r.AllowedTools...)...) {
+		if err := work.CheckText("a text of the role", text, maxSetting, true); err != nil {
+			return err
+		}
+	}
 	return s.knownAgent(ctx, r.Agent)
 }
+
+const maxSetting = 1 << 20 // bytes of one text of a role or project
 
 // resettle lets every tree that waits for a person be looked at again.
 func (s *Service) resettle(ctx context.Context) error {

@@ -202,8 +202,7 @@ func (e *Engine) unopened(ctx context.Context, v *git.Vault, id work.MergeID) er
 	if err := os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) {
 		return nil // mostly there is none; this one was killed before anything was in it
 	}
-	_, err := v.Discard(ctx, dir, e.binDir())
-	return err
+	return discard(ctx, v, dir, e.binDir())
 }
 
 // landed reports that the target has moved. It is repeated until it is stored:
@@ -261,9 +260,7 @@ func (e *Engine) reclaim(ctx context.Context, f work.Effect) error {
 		if err := v.AbortLand(ctx, git.LandSpec{Target: f.Target, PrivateRef: landingRef(f.Merge)}); err != nil && git.KindOf(err) != git.KindAlreadyLanded {
 			return err
 		}
-		_, err = v.Discard(ctx, e.mergeDir(f.Merge), e.binDir())
-		return err
+		return discard(ctx, v, e.mergeDir(f.Merge), e.binDir())
 	}
-	_, err = v.Discard(ctx, e.workspace(string(f.Task)), e.binDir())
-	return err
+	return discard(ctx, v, e.workspace(string(f.Task)), e.binDir())
 }

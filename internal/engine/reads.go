@@ -54,6 +54,13 @@ func codes() map[git.Kind]work.Code {
 	for _, kind := range invalid {
 		out[kind] = work.Invalid
 	}
+	inTheWay := []git.Kind{
+		git.KindPathOccupied, git.KindUnsafeWorkspace, git.KindCorruptWorkspace, git.KindDirtyCheckout, git.KindMidOperation,
+		git.KindAlreadyLanded, git.KindPushRejected, git.KindShallowNoMergeBase, git.KindUnrelated,
+	}
+	for _, kind := range inTheWay {
+		out[kind] = work.Conflict
+	}
 	return out
 }
 

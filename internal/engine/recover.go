@@ -63,8 +63,7 @@ func (e *Engine) throwAway(ctx context.Context, tree work.TreeID, x work.Executi
 	if err != nil {
 		return err
 	}
-	_, err = v.Discard(ctx, dir, e.binDir())
-	return err
+	return discard(ctx, v, dir, e.binDir())
 }
 
 func (e *Engine) lose(ctx context.Context, x work.Execution) error {

@@ -236,7 +236,7 @@ func pathList(conflicts []git.Conflict) []string {
 
 // startOver throws a task's workspace and branch away, after keeping both.
 func (r *run) startOver(ctx context.Context) error {
-	if _, err := r.vault.Discard(ctx, r.dir, r.e.binDir()); err != nil {
+	if err := discard(ctx, r.vault, r.dir, r.e.binDir()); err != nil {
 		return err
 	}
 	branch := "refs/heads/" + r.plan.Task.Ref()
@@ -395,7 +395,7 @@ func (r *run) discard(ctx context.Context) {
 	if r.dir == "" {
 		return
 	}
-	if _, err := r.vault.Discard(context.WithoutCancel(ctx), r.dir, r.e.binDir()); err != nil {
+	if err := discard(context.WithoutCancel(ctx), r.vault, r.dir, r.e.binDir()); err != nil {
 		r.e.o.Log.Warn("discard a workspace", "dir", r.dir, "error", err)
 	}
 }

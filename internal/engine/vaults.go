@@ -102,6 +102,16 @@ func refOf(ctx context.Context, v *git.Vault, ref string) (string, error) {
 	return commit, err
 }
 
+// discard moves a workspace to the bin; what the vault lacks is kept as a snapshot
+// first. One that an agent has made unsafe to look at goes there unread.
+func discard(ctx context.Context, v *git.Vault, dir, bin string) error {
+	_, err := v.Discard(ctx, dir, bin)
+	if kind := git.KindOf(err); kind == git.KindUnsafeWorkspace || kind == git.KindCorruptWorkspace {
+		_, err = v.SetAside(ctx, dir, bin)
+	}
+	return err
+}
+
 // branchOf is the head of a task's branch in the vault; a branch that does not
 // exist yet, because the task runs no agent itself, starts at the project's
 // freshly fetched branch.

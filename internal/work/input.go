@@ -219,10 +219,10 @@ func (t *Task) check() error {
 	if t.Name == "" {
 		return Errorf(Invalid, "a task needs a name").WithHint("give --name, or name: in the file")
 	}
-	if err := checkText("name", t.Name, maxName, false); err != nil {
+	if err := CheckText("name", t.Name, maxName, false); err != nil {
 		return err
 	}
-	if err := checkText("description", t.Description, maxText, true); err != nil {
+	if err := CheckText("description", t.Description, maxText, true); err != nil {
 		return err
 	}
 	if len(t.Agent.Instructions) > maxText {
@@ -240,7 +240,7 @@ func (t *Task) check() error {
 			if strings.TrimSpace(item) == "" && l.name != "agent.command" {
 				return Errorf(Invalid, "%s entry %d is empty", l.name, i+1)
 			}
-			if err := checkText(fmt.Sprintf("%s entry %d", l.name, i+1), item, maxItem, true); err != nil {
+			if err := CheckText(fmt.Sprintf("%s entry %d", l.name, i+1), item, maxItem, true); err != nil {
 				return err
 			}
 		}
@@ -267,7 +267,7 @@ func (t *Task) checkValues() error {
 	case t.Agent.Role != NoRole && !validName(string(t.Agent.Role)):
 		return Errorf(Invalid, "role %q is not a name", t.Agent.Role).WithHint("lower-case letters, digits and dashes")
 	}
-	if err := checkText("commit_type", t.CommitType, 50, false); err != nil {
+	if err := CheckText("commit_type", t.CommitType, 50, false); err != nil {
 		return err
 	}
 	if t.BranchName != "" && !ValidBranch(t.BranchName) {
@@ -276,7 +276,9 @@ func (t *Task) checkValues() error {
 	return nil
 }
 
-func checkText(name, text string, most int, lines bool) error {
+// CheckText refuses a text that is longer than most bytes, is not UTF-8, or holds
+// control characters; line breaks and tabs only where lines are allowed.
+func CheckText(name, text string, most int, lines bool) error {
 	if err := checkLength(name, text, most); err != nil {
 		return err
 	}

@@ -164,6 +164,7 @@ func commandVerdict(t *Task, x *Execution, c End) (*Verdict, bool) {
 	approved := *c.ExitCode == 0
 	if x.Reported != nil {
 		if x.Reported.Approved != approved {
+			t.Summary = fmt.Sprintf("it reported approved: %t, but ended with exit code %d; its reasoning: %s", x.Reported.Approved, *c.ExitCode, x.Reported.Reasoning)
 			return nil, true
 		}
 		if len(x.Reported.Criteria) > 0 || len(t.AcceptanceCriteria) == 0 {
