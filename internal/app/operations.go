@@ -23,7 +23,7 @@ func no(because string) Offer { return Offer{Because: because} }
 
 // Operations is the parity table, in the order of API.
 func Operations() []Operation {
-	mcp, web := no("built with the MCP surface"), no("built with the web surface")
+	mcp, web := no("the MCP surface for people (/mcp/admin) is not built yet; running agents have tools of their own"), no("built with the web surface")
 	op := func(name string, rest, cli Offer) Operation { return Operation{name, rest, cli, mcp, web} }
 	return []Operation{
 		op("AddProject", as("POST /api/projects"), as("project add")),
