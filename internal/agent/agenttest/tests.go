@@ -268,6 +268,7 @@ func badText(t *testing.T, f *fixture) {
 func flood(t *testing.T, f *fixture) {
 	job := f.job(t, "cat >/dev/null; yes 0123456789 | head -c 110000000; echo the end")
 	job.Limits.Transcript = 1 << 20
+	job.Limits.Wall = 5 * time.Minute // millions of lines, perhaps under the race detector
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	result, tr := f.run(t, t.Context(), job, agent.Success)
@@ -289,6 +290,7 @@ func flood(t *testing.T, f *fixture) {
 func floodOnStderr(t *testing.T, f *fixture) {
 	job := f.job(t, "cat >/dev/null; yes | head -c 50000000 >&2; echo result")
 	job.Limits.Transcript = 1 << 20
+	job.Limits.Wall = 5 * time.Minute // millions of lines, perhaps under the race detector
 	f.run(t, t.Context(), job, agent.Success)
 }
 
