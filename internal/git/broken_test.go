@@ -116,3 +116,45 @@ func TestDiscardOfWhatWasHardlyBegun(t *testing.T) {
 		}
 	}
 }
+
+// A landing that was built and not moved is landed as it was built: a git of the
+// killed server may yet move the target to it, also between two looks.
+func TestLandingIsBuiltOnce(t *testing.T) {
+	t.Parallel()
+	for name, moved := range map[string]bool{"not moved": false, "moved meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, "")
+			got := l.run("t", "echo two >>a; echo new >new; git add -A; git commit -qm t")
+			spec := l.landSpec("t", got.Head)
+			old := l.head("main")
+			built, err := l.vault.buildLanding(l.ctx(), spec, old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ref, at := range map[string]string{spec.baseRef(): old, spec.PrivateRef: built.Commit} {
+				if err := l.vault.putRef(l.ctx(), ref, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.git.opts.Now = func() time.Time { return time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC) }
+			if moved { // by the old server's git, when this one is about to
+				l.moveBefore("update-ref --no-deref -m claudomator: land", "main", built.Commit)
+			}
+			landed := l.land("t", got.Head)
+			if landed.Commit != built.Commit || landed.Nothing {
+				t.Errorf("landed %+v, not %s", landed, built.Commit)
+			}
+			if s := sh(t, l.repo, "git status --porcelain; git rev-parse HEAD; ls"); s != built.Commit+"\na\nnew" {
+				t.Errorf("the checkout shows %q", s)
+			}
+		})
+	}
+}
+
+// moveBefore lets the next command that names some words find a branch of the
+// repository moved already.
+func (l *lab) moveBefore(words, branch, commit string) {
+	l.t.Helper()
+	l.breakOnce(words, fmt.Sprintf("GIT_DIR=%s/.git %s update-ref refs/heads/%s %s || exit 99", l.repo, l.git.opts.Program, branch, commit))
+}

@@ -105,7 +105,7 @@ func (v *Vault) land(ctx context.Context, s LandSpec) (Landed, error) {
 	if out, done, err := v.resume(ctx, s, old); done || err != nil {
 		return out, err
 	}
-	out, err := v.buildLanding(ctx, s, old)
+	out, err := v.builtLanding(ctx, s, old)
 	if err != nil || len(out.Conflicts) > 0 || out.Nothing {
 		return out, err
 	}
@@ -172,6 +172,26 @@ func (v *Vault) mergesBetween(ctx context.Context, s LandSpec, old, landed strin
 		at = c.parents[0]
 	}
 	return merges, nil
+}
+
+// builtLanding is what an earlier call has built on the same head, if one has, else
+// it is built now. A git of a killed server may be moving the target at this very
+// moment: only to the same commit, or resume would not know it as this landing.
+func (v *Vault) builtLanding(ctx context.Context, s LandSpec, old string) (Landed, error) {
+	landed, err := readRefFile(v.dir, s.PrivateRef)
+	if err != nil {
+		return Landed{}, err
+	}
+	base, err := readRefFile(v.dir, s.baseRef())
+	if err != nil {
+		return Landed{}, err
+	}
+	if landed == "" || base != old {
+		return v.buildLanding(ctx, s, old)
+	}
+	out := Landed{Commit: landed, Before: old}
+	out.Merges, err = v.mergesBetween(ctx, s, old, landed)
+	return out, err
 }
 
 func (v *Vault) buildLanding(ctx context.Context, s LandSpec, old string) (Landed, error) {
