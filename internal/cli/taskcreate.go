@@ -80,7 +80,7 @@ func (s *shell) readFile(file string) ([]byte, error) {
 		if err != nil {
 			return nil, work.Errorf(work.Invalid, "read the file: %w", err)
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		in, name = f, "the file"
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
