@@ -67,14 +67,14 @@ type Engine struct {
 	timer    alarm
 	mu       sync.Mutex
 	parking  map[work.ExecutionID]context.CancelCauseFunc // running agents
-	held     map[work.ExecutionID]bool                    // begun here, and not reported yet
+	held     map[work.ExecutionID]int                     // begun here, and not reported yet, by deliveries
 	landings map[work.MergeID]chan struct{}               // being landed; closed when that is over
 	stop     context.Context                              // ends when the server stops
 }
 
 // New makes an engine and joins it to its queue; it starts nothing.
 func New(o Options) *Engine {
-	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}, held: map[work.ExecutionID]bool{}, landings: map[work.MergeID]chan struct{}{}}
+	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}, held: map[work.ExecutionID]int{}, landings: map[work.MergeID]chan struct{}{}}
 	e.vaults = o.Vaults
 	e.slots = newSlots(o.Slots, o.PerAgent)
 	e.timer = newAlarm()

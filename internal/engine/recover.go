@@ -119,13 +119,17 @@ func (e *Engine) resumeOnce(ctx context.Context, trees []work.TreeID) (left []wo
 func (e *Engine) hold(id work.ExecutionID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.held[id] = true
+	e.held[id]++
 }
 
+// release takes one delivery's hold back: one that came twice must not end the
+// hold of the one that carries the run.
 func (e *Engine) release(id work.ExecutionID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.held, id)
+	if e.held[id]--; e.held[id] == 0 {
+		delete(e.held, id)
+	}
 }
 
 // abandoned takes back executions of this server that it does not carry: they
@@ -137,7 +141,7 @@ func (e *Engine) abandoned(ctx context.Context, now time.Time) error {
 	}
 	for _, x := range rows {
 		e.mu.Lock()
-		carried := e.held[x.ID]
+		carried := e.held[x.ID] > 0
 		e.mu.Unlock()
 		if carried || now.Sub(x.StartedAt) < lease {
 			continue

@@ -348,7 +348,7 @@ func (a *audit) work(gone bool) {
 	for _, line := range a.ledger {
 		f := strings.Fields(line)
 		if len(f) != 4 {
-			a.w.Errorf("the ledger says %q", line)
+			a.w.Errorf("the ledger says %q, which is no line of it", line)
 			continue
 		}
 		switch f[0] {

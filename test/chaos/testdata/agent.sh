@@ -8,7 +8,10 @@ task=$CLAUDOMATOR_TASK_ID run=$CLAUDOMATOR_EXECUTION_ID
 ledger=$CHAOS/ledger
 
 exec 9>"$CHAOS/locks/$task"
-flock -n 9 || { echo "twice $task $run" >>"$ledger"; exit 1; }
+flock -n -E 99 9 || { # it may have been killed: only 99 says that another run lives
+	[ $? -ne 99 ] || echo "twice $task $run held" >>"$ledger"
+	exit 1
+}
 
 write() { # NAME: a file that no other run writes
 	mkdir -p work
