@@ -64,6 +64,10 @@ bench: build ## measure against a bare shell loop; writes bench/results.md
 demo: build ## one task from words to a landed commit, without account or network
 	bin/claudomator demo
 
+.PHONY: worlds
+worlds: ## a million random worlds of the domain (a night); worlds=N for another number
+	CLAUDOMATOR_WORLDS=$(or $(worlds),1000000) go test -count=1 -timeout 10h -run 'TestWorlds$$' -v ./internal/review
+
 .PHONY: chaos
 chaos: build ## kill, fill and slow a running server; its invariants must hold
 	CLAUDOMATOR_CHAOS=1 go test -count=1 -timeout 30m ./test/chaos/...

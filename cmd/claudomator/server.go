@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/claudomator/claudomator/internal/agent"
 	"github.com/claudomator/claudomator/internal/agent/command"
 	"github.com/claudomator/claudomator/internal/api"
@@ -223,7 +225,7 @@ func (s *server) work(ctx context.Context, listener net.Listener, url string, re
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	web := &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.handler(ctx),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -254,13 +256,36 @@ func (s *server) work(ctx context.Context, listener net.Listener, url string, re
 	return err
 }
 
+// metrics adds the server's own counts to those of the process.
+func (s *server) metrics(ctx context.Context) *prometheus.Registry {
+	r := telemetry.NewMetrics()
+	count := func(name, help, label string, of func(work.Stats) map[string]float64) {
+		r.MustRegister(telemetry.NewCounts(name, help, label, func() (map[string]float64, error) {
+			stats, err := s.store.Stats(ctx)
+			return of(stats), err
+		}))
+	}
+	count("claudomator_tasks", "Tasks that stand at a place, by state.", "state", func(c work.Stats) map[string]float64 { return floats(c.Tasks) })
+	count("claudomator_executions", "Executions, by state.", "state", func(c work.Stats) map[string]float64 { return floats(c.Executions) })
+	count("claudomator_cost_usd", "What executions have cost.", "currency", func(c work.Stats) map[string]float64 { return map[string]float64{"USD": c.CostUSD} })
+	return r
+}
+
+func floats[K ~string](counts map[K]int) map[string]float64 {
+	out := make(map[string]float64, len(counts))
+	for k, n := range counts {
+		out[string(k)] = float64(n)
+	}
+	return out
+}
+
 // handler joins the surfaces: running agents at /mcp, people everywhere else.
-func (s *server) handler() http.Handler {
+func (s *server) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", mcp.New(mcp.Options{Tools: s.service, AllowedHosts: s.cfg.AllowedHosts, Version: version(), Log: s.log}))
 	mux.Handle("/", api.New(api.Options{
 		API: s.service, Auth: s.service.Authenticate, LastSeq: s.store.LastSeq, Version: version(), Log: s.log,
-		Metrics: telemetry.MetricsHandler(telemetry.NewMetrics(), s.log), AllowedHosts: s.cfg.AllowedHosts,
+		Metrics: telemetry.MetricsHandler(s.metrics(ctx), s.log), AllowedHosts: s.cfg.AllowedHosts,
 		Ready: func(ctx context.Context) error { return s.store.DB().PingContext(ctx) },
 	}))
 	return mux
