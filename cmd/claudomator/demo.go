@@ -35,7 +35,7 @@ func demo(ctx context.Context, o cli.DemoOptions) (err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return fmt.Errorf("find the demo's folder: %w", err)
 	}
-	show := &show{ctx: ctx, out: os.Stdout, dir: dir, repo: filepath.Join(dir, "greeter"), json: o.JSON}
+	show := &show{ctx: ctx, out: os.Stdout, dir: dir, repo: filepath.Join(dir, "greeter"), json: o.JSON, names: map[work.TaskID]string{}}
 	if show.host, err = sandbox.Open(sandbox.Options{StateDir: filepath.Join(dir, "tools")}); err != nil {
 		return err
 	}
@@ -73,6 +73,8 @@ type show struct {
 	api  app.API
 	step int
 	runs int
+
+	names map[work.TaskID]string
 }
 
 func (s *show) say(format string, args ...any) {
@@ -189,7 +191,7 @@ func (s *show) follow(id work.TaskID, seq int64) (*app.TaskView, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.say("   %6.2fs  %-20s %s", time.Since(began).Seconds(), event.Kind, detail(event))
+		s.say("   %6.2fs  %-18s %-30s %s", time.Since(began).Seconds(), event.Kind, s.name(event.Task), detail(event))
 		if event.Task != id {
 			continue
 		}
@@ -204,13 +206,28 @@ func (s *show) follow(id work.TaskID, seq int64) (*app.TaskView, error) {
 	return nil, context.Cause(s.ctx)
 }
 
+// name is a task's name, asked for once.
+func (s *show) name(id work.TaskID) string {
+	if s.names[id] == "" {
+		t, err := s.api.Task(s.ctx, string(id))
+		if err != nil {
+			return string(id)
+		}
+		s.names[id] = t.Name
+	}
+	return s.names[id]
+}
+
 // detail is what of an event is worth a word.
 func detail(e work.Event) string {
-	for _, key := range []string{"name", "outcome", "agent", "role", "commit", "reason"} {
+	for _, key := range []string{"outcome", "agent", "reason"} {
 		if v, ok := e.Body[key]; ok {
 			text := fmt.Sprint(v)
 			return text[:min(len(text), 50)]
 		}
+	}
+	if commit, ok := e.Body["commit"].(string); ok {
+		return "commit " + commit[:min(len(commit), 12)]
 	}
 	return ""
 }
