@@ -17,6 +17,7 @@ type FileStat struct {
 	Insertions int
 	Deletions  int
 	Binary     bool
+	oldHash    string
 	newHash    string
 }
 
@@ -146,7 +147,7 @@ func parseRaw(head string) (FileStat, error) {
 	if status == "C" {
 		return FileStat{}, errDiff() // never asked for
 	}
-	return FileStat{Status: status, OldMode: part[0], NewMode: part[1], newHash: part[3]}, nil
+	return FileStat{Status: status, OldMode: part[0], NewMode: part[1], oldHash: part[2], newHash: part[3]}, nil
 }
 
 func errDiff() *Error { return fail(KindFailed, "diff-tree wrote something unexpected") }

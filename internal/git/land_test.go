@@ -277,6 +277,7 @@ func TestB30CutOffLandings(t *testing.T) {
 		{"before the checkout", ""},
 		{"files half written", "echo two >>a; rm gone; mkdir d; echo d >d/d"},
 		{"files all written", "echo two >>a; rm gone; echo new >new; mkdir d; echo d >d/d"},
+		{"a file cut off", "printf 'one\ntw' >a; : >new"},
 		{"scratch index left", "cp .git/index .git/claudomator-index; touch .git/claudomator-index.lock; echo new >new"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

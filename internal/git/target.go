@@ -198,8 +198,17 @@ func (c *checkout) heal(ctx context.Context, v *Vault, old, commit string) error
 			continue
 		}
 		mode, data, _, err := reader.load(f.Path)
-		if err == nil && data != nil && mode == f.NewMode && objectName("blob", data) == f.newHash {
+		if err != nil || data == nil || mode != f.NewMode {
+			continue
+		}
+		switch objectName("blob", data) {
+		case f.newHash:
 			fmt.Fprintf(&in, "%s %s\t%s\x00", f.NewMode, f.newHash, f.Path)
+		case f.oldHash:
+		default:
+			if err := v.removeCutOff(ctx, root, f, data); err != nil {
+				return err
+			}
 		}
 	}
 	if in.Len() == 0 {
@@ -213,4 +222,17 @@ func (c *checkout) heal(ctx context.Context, v *Vault, old, commit string) error
 		err = nil // some entries are not up to date: the merge decides about them
 	}
 	return err
+}
+
+// removeCutOff removes a file that a killed git had only begun to write: all that
+// it holds is the beginning of what is to come, so nothing is lost with it.
+func (v *Vault) removeCutOff(ctx context.Context, root *os.Root, f FileStat, data []byte) error {
+	_, whole, err := v.reader.contents(ctx, f.newHash)
+	if err != nil || !bytes.HasPrefix(whole, data) {
+		return err
+	}
+	if err := root.Remove(f.Path); err != nil {
+		return storageError("remove what was cut off of "+Display(f.Path), err)
+	}
+	return nil
 }
