@@ -36,7 +36,7 @@ type lore struct {
 
 // An id is 16 letters and digits, a secret 43 characters.
 var (
-	ids   = regexp.MustCompile(`\b[a-z0-9]{16}\b|\b[A-Za-z0-9_-]{43}\b`)
+	ids   = regexp.MustCompile(`\b[a-z0-9]{16}\b|\bcm_[A-Za-z0-9_-]{43}`)
 	times = regexp.MustCompile(`"2026-01-0[0-9T:.]+Z"|"next":"[^"]+"`)
 )
 
