@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/agent"
 	"github.com/claudomator/claudomator/internal/app"
@@ -74,7 +75,10 @@ func (s *scheduleThatFails) Waiting(ctx context.Context, limit int) ([]work.Wait
 }
 
 func TestWaitingWorkStartsAfterAFailedLook(t *testing.T) {
-	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{writes("x")}}
+	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{func(ctx context.Context, job agent.Job) agent.Result {
+		time.Sleep(time.Minute) // virtual: the other task meets no free slot meanwhile
+		return writes("x")(ctx, job)
+	}}}
 	inHours(t, p, func(w *world, task func(app.TaskRequest) *app.TaskView) {
 		w.stop()
 		schedule := &scheduleThatFails{}
