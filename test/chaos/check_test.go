@@ -307,7 +307,9 @@ func (a *audit) records() {
 		left = nil
 		workspaces, _ := os.ReadDir(a.w.path("data/workspaces"))
 		for _, d := range workspaces {
-			if a.tasks[work.TaskID(d.Name())] == nil {
+			// A task's former .git goes with its next run, or with the task.
+			name := strings.TrimSuffix(strings.TrimPrefix(d.Name(), "."), ".old-git")
+			if a.tasks[work.TaskID(name)] == nil {
 				left = append(left, d.Name())
 			}
 		}

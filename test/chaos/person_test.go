@@ -385,7 +385,7 @@ func (p *person) removeAll() {
 				p.expect("remove", t.ID, api.RemoveTask(ctx, string(t.ID)))
 			}
 		}
-		left, _ := filepath.Glob(p.w.path("data/workspaces/*"))
+		left, _ := os.ReadDir(p.w.path("data/workspaces"))
 		if len(tasks) == 0 && len(left) == 0 {
 			return
 		}
