@@ -9,8 +9,18 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+)
+
+const (
+	// environLooks times environPause is how long a process may take to lay out
+	// its environment; it is a matter of microseconds unless it is preempted.
+	environLooks = 200
+	environPause = 100 * time.Microsecond
+
+	kernelThread = 0x00200000 // PF_KTHREAD of linux/sched.h
 )
 
 // machine is what the platform offers for finding and ending processes.
@@ -92,14 +102,12 @@ func list(path string) []string {
 	return names
 }
 
-// process reads /proc/PID/stat. The command's name, in parentheses, may hold
-// anything; what follows its last parenthesis is safe.
+// process reads what is needed of /proc/PID/stat.
 func (m *machine) process(pid int) (proc, error) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	fields, err := statFields(pid)
 	if err != nil {
 		return proc{}, err
 	}
-	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	const state, ppid, session, start = 0, 1, 3, 19 // fields 3, 4, 6 and 22 of proc(5)
 	if len(fields) <= start {
 		return proc{}, fmt.Errorf("read /proc/%d/stat: %d fields", pid, len(fields))
@@ -107,17 +115,59 @@ func (m *machine) process(pid int) (proc, error) {
 	number := func(i int) int { n, _ := strconv.Atoi(string(fields[i])); return n }
 	p := proc{pid: pid, ppid: number(ppid), session: number(session)}
 	p.start, err = strconv.ParseUint(string(fields[start]), 10, 64)
-	p.zombie = fields[state][0] == 'Z' || fields[state][0] == 'X'
+	p.zombie = dead(fields[state])
 	return p, err
+}
+
+// statFields reads /proc/PID/stat from its third field on. The command's name,
+// in parentheses, may hold anything; what follows its last parenthesis is safe.
+func statFields(pid int) ([][]byte, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]), nil
 }
 
 // marked says whether a process's environment carries the run's marker. One
 // that may not be read belongs to somebody else.
+//
+// While a process executes a new program its environment reads as empty, until
+// the kernel has laid it out: an empty one is believed only of a process that
+// has none.
 func (m *machine) marked(pid int, id string) bool {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	want := []byte(Marker + "=" + id + "\x00")
-	return err == nil && (bytes.HasPrefix(env, want) || bytes.Contains(env, append([]byte{0}, want...)))
+	for range environLooks {
+		env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil {
+			return false
+		}
+		if len(env) > 0 {
+			return bytes.HasPrefix(env, want) || bytes.Contains(env, append([]byte{0}, want...))
+		}
+		if hasNoEnvironment(pid) {
+			return false
+		}
+		time.Sleep(environPause)
+	}
+	return false
 }
+
+// hasNoEnvironment is true for a process started with an empty one, a dead one,
+// and a thread of the kernel. One that is executing a new program gets its
+// environment first and the address of its code after it.
+func hasNoEnvironment(pid int) bool {
+	fields, err := statFields(pid)
+	const state, flags, code, envStart, envEnd = 0, 6, 23, 47, 48 // fields 3, 9, 26, 50, 51 of proc(5)
+	if err != nil || len(fields) <= envEnd {
+		return true
+	}
+	bits, _ := strconv.ParseUint(string(fields[flags]), 10, 64)
+	executing := string(fields[code]) == "0" || !bytes.Equal(fields[envStart], fields[envEnd])
+	return dead(fields[state]) || bits&kernelThread != 0 || !executing
+}
+
+func dead(state []byte) bool { return state[0] == 'Z' || state[0] == 'X' }
 
 // children lists this process's own children, orphans of runs included.
 func (m *machine) children() []int {
@@ -162,22 +212,22 @@ func heldProcesses() map[int]bool {
 // the run's cgroup that is an orphan outside of it, as programs that manage
 // cgroups themselves (container engines) leave them.
 func (m *machine) reap(id string) (stray bool) {
-	var dead []int
+	var gone []int
 	for _, pid := range m.children() {
 		p, err := m.process(pid)
 		switch {
 		case err != nil:
 		case p.zombie:
-			dead = append(dead, pid)
+			gone = append(gone, pid)
 		case !stray && id != "":
 			stray = m.marked(pid, id)
 		}
 	}
-	if len(dead) == 0 || !m.handles {
+	if len(gone) == 0 || !m.handles {
 		return stray
 	}
 	ours := heldProcesses()
-	for _, pid := range dead {
+	for _, pid := range gone {
 		for !ours[pid] {
 			_, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 			if !errors.Is(err, syscall.EINTR) {

@@ -64,3 +64,30 @@ func TestCgroupDir(t *testing.T) {
 		}
 	}
 }
+
+// A process that executes a new program has no environment for a moment. It
+// must be recognised at every moment all the same: this one does nothing else.
+func TestMarkedWhileExecuting(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, t.TempDir(), false)
+	again := `N=$((N + 1)); export N; test $N -lt 2000 && exec sh -c "$AGAIN"`
+	spec := shell(t, again)
+	spec.Env = append(spec.Env, "N=0", "AGAIN="+again)
+	p := start(t, h, spec)
+	missed, looks, dying := 0, 0, 0 // a process about to end has no environment either
+	for {
+		if h.machine.marked(p.PID(), spec.ID) {
+			missed, looks, dying = missed+dying, looks+1, 0
+		} else {
+			dying++
+		}
+		if now, err := h.machine.process(p.PID()); err != nil || now.zombie {
+			break
+		}
+	}
+	wait(t, p)
+	end(t, p)
+	if missed > 0 || looks < 100 {
+		t.Errorf("%d of %d looks missed a process of the run", missed, looks)
+	}
+}
