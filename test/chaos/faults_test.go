@@ -25,7 +25,7 @@ import (
 // badGit stands before git on the server's PATH (runs have the real one). It
 // counts its calls, and does what the file "plan" says: "every N" makes each Nth
 // call go wrong, in turn by failing at once, by being killed, by doing its work
-// and failing then; "hang N" makes the Nth call from now hang.
+// and failing then; "hang N" makes the Nth call from then on hang.
 const badGit = `#!/bin/sh
 at=$(dirname "$0")
 exec 8>"$at/lock"
@@ -73,7 +73,20 @@ func (g faultyGit) environ() string {
 	return "PATH=" + g.dir + string(os.PathListSeparator) + os.Getenv("PATH")
 }
 
-func (g faultyGit) plan(text string) { g.write("faults/plan", text+"\n") }
+// plan says what shall happen from the next call on, which is the first.
+func (g faultyGit) plan(text string) {
+	g.Helper()
+	lock, err := os.OpenFile(filepath.Join(g.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		g.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }() // and with it the lock
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		g.Fatal(err)
+	}
+	g.write("faults/count", "0\n")
+	g.write("faults/plan", text+"\n")
+}
 
 func (g faultyGit) number(file string) int {
 	text, _ := os.ReadFile(filepath.Join(g.dir, file))
@@ -132,11 +145,12 @@ func testGitFails(t *testing.T, bin string) {
 		}
 		time.Sleep(glance)
 	}
+	calls := g.number("count")
 	g.plan("never 0")
 	p.ends()
 	faults, _ := os.ReadFile(filepath.Join(g.dir, "done"))
 	if n := bytes.Count(faults, []byte("\n")); n < 12 {
-		t.Errorf("only %d of %d git commands went wrong: the test did not test", n, g.number("count"))
+		t.Errorf("only %d of %d git commands went wrong: the test did not test", n, calls)
 	}
 }
 
@@ -149,7 +163,7 @@ func testGitHangs(t *testing.T, bin string) {
 	p := visitor(t, w)
 	for call := 1; call <= 15; call += 2 {
 		_ = os.Remove(filepath.Join(g.dir, "hung"))
-		g.plan(fmt.Sprintf("hang %d", g.number("count")+call))
+		g.plan(fmt.Sprintf("hang %d", call))
 		p.asks(kind{part: "parent", review: "none"})
 		pid := 0
 		for end := time.Now().Add(20 * time.Second); pid == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
