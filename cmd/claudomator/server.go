@@ -16,8 +16,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/claudomator/claudomator/internal/agent"
-	"github.com/claudomator/claudomator/internal/agent/command"
 	"github.com/claudomator/claudomator/internal/api"
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/cli"
@@ -113,14 +111,20 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 	if err := s.database(ctx); err != nil {
 		return err
 	}
-	s.agents = engine.Catalog{"command": command.New(agent.NewRunner(agent.RunnerOptions{Host: s.host, Environ: os.Environ(), Now: time.Now}))}
+	if err := s.openAgents(); err != nil {
+		return err
+	}
+	models := map[string]string{}
+	for name, a := range s.cfg.Agents {
+		models[name] = a.Model
+	}
 	s.service = app.New(app.Options{
 		Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Tokens: s.store,
 		Diffs: s.vaults, Transcripts: engine.Transcripts{DataDir: s.cfg.DataDir}, Agents: s.agents, Repositories: s.vaults,
 		IDs: app.RandomIDs{}, Now: time.Now, Log: s.log,
 		Defaults: app.Defaults{
 			Timeout: s.cfg.Limits.Task, Wall: s.cfg.Limits.Wall, Silence: s.cfg.Limits.Silence, JudgeTimeout: s.cfg.Limits.Judge,
-			GateTimeout: s.cfg.Limits.Judge, Isolation: string(sandbox.LevelNone),
+			GateTimeout: s.cfg.Limits.Judge, Isolation: string(sandbox.LevelNone), Models: models,
 		},
 		Committed: func(c work.ChangeSet) { s.engine.Committed(c) },
 		Parked:    func(id work.ExecutionID) { s.engine.Park(id) },

@@ -11,8 +11,11 @@ import (
 // Agent is one kind of agent program. Implementations are safe for concurrent
 // use and hold no state between runs.
 type Agent interface {
-	// Describe says what is installed. An error means the agent is not usable
-	// on this machine, and why.
+	// Installed is nil when the program is there, at the cost of a few file
+	// look-ups.
+	Installed() error
+	// Describe says what is installed; it may start the program to ask for its
+	// version. An error means the agent is not usable on this machine, and why.
 	Describe(ctx context.Context) (Description, error)
 	// Run does one job to its end; see the package's invariants. The job's ID
 	// must be unique among all runs of this machine.
@@ -23,6 +26,7 @@ type Agent interface {
 type Description struct {
 	Name    string   `json:"name"`
 	Version string   `json:"version,omitempty"` // empty where it has none
+	Path    string   `json:"path,omitempty"`    // the program's file; empty where the job names it
 	Models  []string `json:"models,omitempty"`  // empty: unknown, any is passed on
 	// Resume: a Result's Handle continues the conversation in a later run.
 	Resume bool `json:"resume"`
@@ -128,13 +132,19 @@ type Result struct {
 	Error   string  `json:"error,omitempty"` // for people; empty on success and question
 	// AgentFault: the program could not be started or broke its protocol, so
 	// the next run will likely fare no better.
-	AgentFault bool      `json:"agent_fault,omitempty"`
-	Question   *Question `json:"question,omitempty"` // when the agent asked in its stream
-	Limit      *Limit    `json:"limit,omitempty"`    // the last one reported
-	Usage      Usage     `json:"usage"`
-	CostUSD    float64   `json:"cost_usd"`
-	Handle     string    `json:"handle,omitempty"` // resumes the conversation
-	Facts      Facts     `json:"facts"`
+	AgentFault bool `json:"agent_fault,omitempty"`
+	// NoResume: the conversation to be resumed is not there any more, or cannot
+	// go on; nothing was done. A new one can be begun.
+	NoResume bool      `json:"no_resume,omitempty"`
+	Question *Question `json:"question,omitempty"` // when the agent asked in its stream
+	// Warnings are for whoever reviews the work, such as work that was still
+	// under way in the background when the agent ended.
+	Warnings []string `json:"warnings,omitempty"`
+	Limit    *Limit   `json:"limit,omitempty"` // the last one reported
+	Usage    Usage    `json:"usage"`
+	CostUSD  float64  `json:"cost_usd"`
+	Handle   string   `json:"handle,omitempty"` // resumes the conversation
+	Facts    Facts    `json:"facts"`
 	// Level is the isolation really used; empty when nothing was started.
 	Level sandbox.Level `json:"level,omitempty"`
 	// Tail is the last 4 KB of both output streams, sanitised.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -42,19 +43,30 @@ type RunnerOptions struct {
 	// Inherit names variables that agents get besides the usual ones; "*" at
 	// the end stands for any rest.
 	Inherit []string
+	// Private is a directory for what belongs to single runs, such as files that
+	// hold a run's token; see Session.Private.
+	Private string
 	Now     func() time.Time // the clock; it must follow the real one
 }
 
 // Runner runs programs for adapters. Safe for concurrent use.
 type Runner struct {
-	host *sandbox.Host
-	env  []string
-	now  func() time.Time
+	env      []string
+	opts     RunnerOptions
+	versions *versions
 }
 
 // NewRunner returns a Runner on a host.
 func NewRunner(opts RunnerOptions) *Runner {
-	return &Runner{host: opts.Host, env: Environment(opts.Environ, opts.Inherit), now: opts.Now}
+	return &Runner{env: Environment(opts.Environ, opts.Inherit), opts: opts, versions: &versions{known: make(map[string]string)}}
+}
+
+// Inheriting is the same runner for programs that get further variables of the
+// server's environment, by name.
+func (r *Runner) Inheriting(names ...string) *Runner {
+	opts := r.opts
+	opts.Inherit = slices.Concat(opts.Inherit, names)
+	return &Runner{env: Environment(opts.Environ, opts.Inherit), opts: opts, versions: r.versions}
 }
 
 // run is one run under way.
@@ -74,7 +86,9 @@ type run struct {
 // every adapter's Agent.Run.
 func (r *Runner) Run(ctx context.Context, job Job, sink Sink, adapt func(*Session) (Program, error)) (Result, error) {
 	job.Limits = job.Limits.withDefaults()
-	u := &run{job: job, session: newSession(r.now, job.Limits, sink), begun: r.now(), now: r.now}
+	u := &run{job: job, session: newSession(r.opts.Now, job.Limits, sink), begun: r.opts.Now(), now: r.opts.Now}
+	u.session.private = private{root: r.opts.Private, name: job.ID}
+	defer u.session.private.remove()
 	facts := Facts{Exit: ExitNever}
 	if ctx.Err() != nil {
 		facts.Stop = stopOf(context.Cause(ctx))
@@ -82,7 +96,7 @@ func (r *Runner) Run(ctx context.Context, job Job, sink Sink, adapt func(*Sessio
 	}
 	var err error
 	if u.program, err = adapt(u.session); err == nil {
-		u.process, err = r.host.Start(ctx, u.spec(r.env))
+		u.process, err = r.opts.Host.Start(ctx, u.spec(r.env))
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -104,6 +118,9 @@ func (r *Runner) Run(ctx context.Context, job Job, sink Sink, adapt func(*Sessio
 	facts.readExit(u.process)
 	for _, lines := range u.lines {
 		_ = lines.Close()
+	}
+	if facts.Stop == StopNone && ended.Killed > 0 {
+		u.session.Warn(fmt.Sprintf("%d processes that the agent had started were still running when it ended; they were ended with it", ended.Killed))
 	}
 	result := u.result(facts)
 	result.Killed = ended.Killed
@@ -240,7 +257,7 @@ func (u *run) result(facts Facts) Result {
 	rule := Decide(facts)
 	result := Result{
 		Outcome: rule.Outcome, Rule: rule.Name, AgentFault: rule.AgentFault,
-		Question: s.question, Limit: s.limit, Usage: s.usage, CostUSD: s.cost, Handle: s.handle,
+		NoResume: s.noResume && s.end != EndSuccess, Warnings: s.warnings, Question: s.question, Limit: s.limit, Usage: s.usage, CostUSD: s.cost, Handle: s.handle,
 		Facts: facts, Tail: tail, OutputBytes: u.bytes.Load(), Dropped: s.dropped,
 	}
 	if u.process != nil {

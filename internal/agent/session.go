@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	tailSize  = 4 << 10
-	eventCost = 96 // bytes of a transcript line beside its texts, roughly
+	tailSize    = 4 << 10
+	maxWarnings = 20
+	eventCost   = 96 // bytes of a transcript line beside its texts, roughly
 )
 
 // Session is one run as its adapter sees it: it takes the events and what the
@@ -20,6 +21,8 @@ type Session struct {
 	now    func() time.Time
 	limits Limits
 	tail   *sandbox.Tail
+
+	private private
 
 	mu       sync.Mutex
 	sink     Sink
@@ -34,6 +37,8 @@ type Session struct {
 	usage    Usage
 	cost     float64
 	handle   string
+	noResume bool
+	warnings []string
 
 	reported chan struct{} // closed with the first report of an end
 	broke    chan struct{} // closed when the budget is spent
@@ -107,6 +112,26 @@ func (s *Session) SetHandle(handle string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handle = handle
+}
+
+// NoResume records that the conversation named by Job.Resume cannot go on: the
+// program does not know it, began another one, or says that it is too long.
+func (s *Session) NoResume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noResume = true
+}
+
+// Warn tells whoever will review the work, and the transcript, of something
+// that the outcome alone does not say.
+func (s *Session) Warn(text string) {
+	text = Sanitize(text)
+	s.Emit(Event{Kind: KindLog, Stream: Notice, Text: text})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.warnings) < maxWarnings {
+		s.warnings = append(s.warnings, text)
+	}
 }
 
 // admit charges an event to the transcript's limit. What people and outcomes

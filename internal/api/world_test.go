@@ -183,6 +183,8 @@ type parts struct{}
 func (parts) Agents(context.Context) ([]app.AgentInfo, error) {
 	return []app.AgentInfo{{Type: "command", Installed: true, Version: "1"}, {Type: "claude", Note: "not installed"}}, nil
 }
+func (parts) Types() []string { return []string{"command"} }
+
 func (parts) Usable(agent string) bool { return agent == "command" }
 
 func (parts) Diff(_ context.Context, p work.Project, base, head string, w io.Writer, _ int64) error {

@@ -137,6 +137,7 @@ func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent work.AgentSp
 		spec.Type, spec.Command, spec.Model = parent.Type, parent.Command, cmp.Or(spec.Model, parent.Model)
 	}
 	spec.Type = cmp.Or(spec.Type, project.Agent, d.Agent)
+	spec.Model = cmp.Or(spec.Model, d.Models[spec.Type])
 	if spec.AllowedTools == nil {
 		spec.AllowedTools = role.AllowedTools
 	}

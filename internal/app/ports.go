@@ -125,8 +125,13 @@ type Transcripts interface {
 
 // AgentCatalog knows the agent programs of this machine.
 type AgentCatalog interface {
+	// Agents describes every type; the first call may ask each program for its
+	// version.
 	Agents(ctx context.Context) ([]AgentInfo, error)
+	// Usable says whether the program is there. It is asked often.
 	Usable(agent string) bool
+	// Types are the names there are, installed or not, sorted.
+	Types() []string
 }
 
 // AgentInfo describes one agent program.

@@ -180,7 +180,7 @@ func (s *Service) checkProject(ctx context.Context, p *work.Project) error {
 			return work.Errorf(work.Invalid, "a validate command is empty")
 		}
 	}
-	return s.knownAgent(ctx, p.Agent)
+	return s.knownAgent(p.Agent)
 }
 
 func assign[T any](field *T, value *T) {

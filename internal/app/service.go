@@ -40,6 +40,7 @@ type Defaults struct {
 	JudgeTimeout time.Duration
 	GateTimeout  time.Duration
 	Isolation    string
+	Models       map[string]string // by agent type
 }
 
 // Service implements API and serves the engine.

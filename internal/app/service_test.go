@@ -27,6 +27,8 @@ type fixed struct{}
 func (fixed) Agents(context.Context) ([]app.AgentInfo, error) {
 	return []app.AgentInfo{{Type: "command", Installed: true}}, nil
 }
+func (fixed) Types() []string { return []string{"command"} }
+
 func (fixed) Usable(string) bool { return true }
 func (fixed) Inspect(_ context.Context, repository, branch string) (string, string, error) {
 	return repository, cmp.Or(branch, "main"), nil

@@ -56,6 +56,9 @@ func (s *Service) SetRole(ctx context.Context, name string, in RoleInput) (*work
 			config = r
 		}
 	}
+	if in.Agent != nil && *in.Agent != config.Agent { // program and model belong to the agent
+		config.Command, config.Model = nil, ""
+	}
 	assign(&config.Agent, in.Agent)
 	assign(&config.Model, in.Model)
 	assign(&config.Command, in.Command)
@@ -67,7 +70,7 @@ func (s *Service) SetRole(ctx context.Context, name string, in RoleInput) (*work
 	if in.Command != nil && len(*in.Command) > 0 && in.Agent == nil {
 		config.Agent = "command"
 	}
-	if err := s.checkRole(ctx, config); err != nil {
+	if err := s.checkRole(config); err != nil {
 		return nil, err
 	}
 	config.CreatedAt = s.o.Now()
@@ -79,12 +82,10 @@ func (s *Service) SetRole(ctx context.Context, name string, in RoleInput) (*work
 	return &saved, s.resettle(ctx)
 }
 
-func (s *Service) checkRole(ctx context.Context, r work.RoleConfig) error {
+func (s *Service) checkRole(r work.RoleConfig) error {
 	switch {
 	case len(r.Command) > 0 && r.Command[0] == "":
 		return work.Errorf(work.Invalid, "the command names no program")
-	case len(r.Command) > 0 && r.Agent != "command":
-		return work.Errorf(work.Invalid, "a command goes with agent type command, not %q", r.Agent).WithHint("leave --agent out")
 	case r.Agent == "command" && len(r.Command) == 0:
 		return work.Errorf(work.Invalid, "agent type command needs a command").WithHint(`--command '["sh","-c","…"]'`)
 	case r.MaxBudgetUSD < 0 || r.Timeout < 0:
@@ -95,7 +96,7 @@ func (s *Service) checkRole(ctx context.Context, r work.RoleConfig) error {
 			return err
 		}
 	}
-	return s.knownAgent(ctx, r.Agent)
+	return s.knownAgent(r.Agent)
 }
 
 const maxSetting = 1 << 20 // bytes of one text of a role or project

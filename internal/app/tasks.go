@@ -150,7 +150,7 @@ func (s *Service) taskInput(ctx context.Context, in TaskRequest) (work.TaskInput
 			return none, nil, err
 		}
 	}
-	if err := s.knownAgent(ctx, in.Agent.Type); err != nil {
+	if err := s.knownAgent(in.Agent.Type); err != nil {
 		return none, nil, err
 	}
 	var err error
@@ -199,22 +199,12 @@ func (s *Service) projectFor(ctx context.Context, ref string) (*work.Project, er
 	return nil, work.Errorf(work.Invalid, "the task names no project").WithHint("one of: %s", strings.Join(names, ", "))
 }
 
-func (s *Service) knownAgent(ctx context.Context, agent string) error {
-	if agent == "" {
+func (s *Service) knownAgent(agent string) error {
+	types := s.o.Agents.Types()
+	if agent == "" || slices.Contains(types, agent) {
 		return nil
 	}
-	known, err := s.o.Agents.Agents(ctx)
-	if err != nil {
-		return err
-	}
-	names := make([]string, len(known))
-	for i, a := range known {
-		if a.Type == agent {
-			return nil
-		}
-		names[i] = a.Type
-	}
-	return work.Errorf(work.Invalid, "there is no agent type %q", agent).WithHint("one of: %s", strings.Join(names, ", "))
+	return work.Errorf(work.Invalid, "there is no agent type %q", agent).WithHint("one of: %s", strings.Join(types, ", "))
 }
 
 // positions resolves dependency references; a fix attempt names its place.

@@ -11,22 +11,27 @@ import (
 // description, enum the values allowed, min the smallest number or duration, and
 // machine marks a default that differs from machine to machine.
 type Config struct {
-	Addr         string                 `koanf:"addr" doc:"Address to listen on, HOST:PORT."`
-	AllowedHosts []string               `koanf:"allowed_hosts" doc:"Host names that requests may name, besides the address itself and localhost."`
-	DataDir      string                 `koanf:"data_dir" doc:"Folder for the database, vaults, workspaces and transcripts." machine:"the user's data folder"`
-	Database     Secret                 `koanf:"database" doc:"PostgreSQL URL. Empty: SQLite in the data folder."`
-	Slots        int                    `koanf:"slots" doc:"Executions that run at once." min:"1" machine:"the number of cores, at least 4"`
-	Agents       map[string]AgentLimits `koanf:"agents" doc:"Limits per agent type, by its name."`
-	Limits       Limits                 `koanf:"limits" doc:"Limits of one execution."`
-	Retention    Retention              `koanf:"retention" doc:"How long things are kept after their task has ended."`
-	Log          Log                    `koanf:"log" doc:"The server's own log, on standard error."`
+	Addr         string           `koanf:"addr" doc:"Address to listen on, HOST:PORT."`
+	AllowedHosts []string         `koanf:"allowed_hosts" doc:"Host names that requests may name, besides the address itself and localhost."`
+	DataDir      string           `koanf:"data_dir" doc:"Folder for the database, vaults, workspaces and transcripts." machine:"the user's data folder"`
+	Database     Secret           `koanf:"database" doc:"PostgreSQL URL. Empty: SQLite in the data folder."`
+	Slots        int              `koanf:"slots" doc:"Executions that run at once." min:"1" machine:"the number of cores, at least 4"`
+	Agents       map[string]Agent `koanf:"agents" doc:"Agent programs, by the name of their type: settings of the known ones, and further ones."`
+	Limits       Limits           `koanf:"limits" doc:"Limits of one execution."`
+	Retention    Retention        `koanf:"retention" doc:"How long things are kept after their task has ended."`
+	Log          Log              `koanf:"log" doc:"The server's own log, on standard error."`
 
 	origins map[string]string // final key → the layer that set it
 }
 
-// AgentLimits holds for all executions of one agent type.
-type AgentLimits struct {
-	Slots int `koanf:"slots" doc:"Executions of this type that run at once. 0: no limit of its own." min:"0"`
+// Agent is one type of agent. The types claude, codex, command and scripted are
+// there without a setting; any other name needs a Protocol and a Command.
+type Agent struct {
+	Slots    int      `koanf:"slots" doc:"Executions of this type that run at once. 0: no limit of its own." min:"0"`
+	Protocol string   `koanf:"protocol" doc:"How the server talks with the program: acp for anything that speaks the Agent Client Protocol. Empty: as the name of the type says." enum:",acp,claude,codex,command"`
+	Command  []string `koanf:"command" doc:"Program and first arguments, where it is not the usual one found in PATH."`
+	Model    string   `koanf:"model" doc:"Model where neither task nor role names one. Empty: the program's own."`
+	Inherit  []string `koanf:"inherit" doc:"Variables of the server's environment that these agents get, such as ANTHROPIC_API_KEY. Logins kept in the home folder need none."`
 }
 
 // Limits end an execution that goes on for too long. A task's own timeout goes

@@ -93,7 +93,7 @@ func TestLayers(t *testing.T) {
 	if got := c.Database.Reveal(); got != "postgres://me:hunter2@db/work" {
 		t.Errorf("Database = %q", got)
 	}
-	if diff := gocmp.Diff(map[string]AgentLimits{"claude": {2}, "open-code": {6}}, c.Agents); diff != "" {
+	if diff := gocmp.Diff(map[string]Agent{"claude": {Slots: 2}, "open-code": {Slots: 6}}, c.Agents); diff != "" {
 		t.Errorf("Agents (-want +got):\n%s", diff)
 	}
 	got := map[string]string{}
@@ -101,11 +101,15 @@ func TestLayers(t *testing.T) {
 		got[s.Key] = s.Value + " from " + strings.Replace(s.Origin, file, "FILE", 1)
 	}
 	want := map[string]string{
-		"addr":                   "127.0.0.1:7420 from default",
-		"allowed_hosts":          "one.example,two.example from FILE:4",
-		"data_dir":               "/srv/flag from flag --data-dir",
-		"database":               "[hidden] from environment CLAUDOMATOR_DATABASE",
-		"slots":                  "3 from FILE:2",
+		"addr":                  "127.0.0.1:7420 from default",
+		"allowed_hosts":         "one.example,two.example from FILE:4",
+		"data_dir":              "/srv/flag from flag --data-dir",
+		"database":              "[hidden] from environment CLAUDOMATOR_DATABASE",
+		"slots":                 "3 from FILE:2",
+		"agents.claude.command": " from default", "agents.claude.inherit": " from default",
+		"agents.claude.model": " from default", "agents.claude.protocol": " from default",
+		"agents.open-code.command": " from default", "agents.open-code.inherit": " from default",
+		"agents.open-code.model": " from default", "agents.open-code.protocol": " from default",
 		"agents.claude.slots":    "2 from FILE:12",
 		"agents.open-code.slots": "6 from environment CLAUDOMATOR_AGENTS_OPEN_CODE_SLOTS",
 		"limits.wall":            "2d from FILE:9",

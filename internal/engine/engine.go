@@ -186,12 +186,11 @@ type Catalog map[string]agent.Agent
 // Usable is true when the program is there.
 func (c Catalog) Usable(name string) bool {
 	a, ok := c[name]
-	if !ok {
-		return false
-	}
-	_, err := a.Describe(context.Background()) //nolint:forbidigo // asked by a pure decision, answered from the machine
-	return err == nil
+	return ok && a.Installed() == nil
 }
+
+// Types are the names of all programs, sorted.
+func (c Catalog) Types() []string { return sortedKeys(c) }
 
 // Agents describes every program, by name.
 func (c Catalog) Agents(ctx context.Context) ([]app.AgentInfo, error) {
@@ -202,7 +201,7 @@ func (c Catalog) Agents(ctx context.Context) ([]app.AgentInfo, error) {
 		if err != nil {
 			info.Note = err.Error()
 		} else {
-			info.Installed, info.Version = true, d.Version
+			info.Installed, info.Version, info.Path = true, d.Version, d.Path
 		}
 		out = append(out, info)
 	}

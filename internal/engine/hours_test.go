@@ -27,6 +27,8 @@ type puppet struct {
 	runs []time.Time
 }
 
+func (*puppet) Installed() error { return nil }
+
 func (*puppet) Describe(context.Context) (agent.Description, error) {
 	return agent.Description{Name: "puppet"}, nil
 }

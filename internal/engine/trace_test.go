@@ -37,6 +37,8 @@ type scene struct {
 	attempt int
 }
 
+func (*actor) Installed() error { return nil }
+
 func (*actor) Describe(context.Context) (agent.Description, error) {
 	return agent.Description{Name: "actor"}, nil
 }

@@ -312,6 +312,8 @@ type parts struct{}
 func (parts) Agents(context.Context) ([]app.AgentInfo, error) {
 	return []app.AgentInfo{{Type: "command", Installed: true}}, nil
 }
+func (parts) Types() []string { return []string{"command"} }
+
 func (parts) Usable(agent string) bool { return agent == "command" }
 
 func (parts) Diff(context.Context, work.Project, string, string, io.Writer, int64) error { return nil }

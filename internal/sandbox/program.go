@@ -62,6 +62,15 @@ func checkID(id string) error {
 	return nil
 }
 
+// Find says which file a run with this environment would execute as name, or
+// why none (ErrNoProgram, ErrNotExecutable). A name with a slash must be absolute.
+func Find(name string, env []string) (path string, err error) {
+	if name == "" || strings.Contains(name, "/") && !filepath.IsAbs(name) {
+		return "", fmt.Errorf("%w: %q is neither a name nor an absolute path", ErrNoProgram, name)
+	}
+	return (&Spec{Argv: []string{name}, Env: env}).program()
+}
+
 // program resolves Argv[0] as the run itself would: in the run's PATH and
 // directory, not in the server's.
 func (s *Spec) program() (string, error) {

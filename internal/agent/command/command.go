@@ -20,6 +20,9 @@ var _ agent.Agent = (*Agent)(nil)
 // New returns the command agent.
 func New(runner *agent.Runner) *Agent { return &Agent{runner: runner} }
 
+// Installed implements agent.Agent: the program is named by each job.
+func (a *Agent) Installed() error { return nil }
+
 // Describe knows nothing of the programs that will be named.
 func (a *Agent) Describe(context.Context) (agent.Description, error) {
 	return agent.Description{Name: "command"}, nil
