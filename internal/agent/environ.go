@@ -95,3 +95,14 @@ func (j *Job) environ() []string {
 	}
 	return env
 }
+
+// Value is what the job's program will see of a variable; empty where it sees
+// none.
+func (r *Runner) Value(job Job, name string) string {
+	for _, entry := range merge(r.env, job.own(), job.environ()) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -30,6 +30,9 @@ type Program struct {
 	// Stdout takes standard output in place of Line, for programs that speak
 	// a protocol of their own over it.
 	Stdout io.Writer
+	// After is called when no process of the run is left and all lines were
+	// handed over: a last look at what the program leaves in files.
+	After func()
 	// ExitReports: exit 0 is this program's report of success and any other
 	// status its report of failure.
 	ExitReports bool
@@ -118,6 +121,9 @@ func (r *Runner) Run(ctx context.Context, job Job, sink Sink, adapt func(*Sessio
 	facts.readExit(u.process)
 	for _, lines := range u.lines {
 		_ = lines.Close()
+	}
+	if u.program.After != nil {
+		u.program.After()
 	}
 	if facts.Stop == StopNone && ended.Killed > 0 {
 		u.session.Warn(fmt.Sprintf("%d processes that the agent had started were still running when it ended; they were ended with it", ended.Killed))

@@ -95,7 +95,9 @@ func newFixture(t *testing.T, factory Factory) *fixture {
 			t.Errorf("runs not cleaned up: %v, %v", left, err)
 		}
 	})
-	runner := agent.NewRunner(agent.RunnerOptions{Host: host, Environ: poison(), Inherit: []string{"CLAUDOMATOR_TOKEN"}, Now: time.Now})
+	runner := agent.NewRunner(agent.RunnerOptions{
+		Host: host, Environ: poison(), Inherit: []string{"CLAUDOMATOR_TOKEN"}, Private: filepath.Join(t.TempDir(), "private"), Now: time.Now,
+	})
 	id := strings.NewReplacer("/", "-", "#", "-").Replace(t.Name())
 	return &fixture{Harness: factory(t, runner), host: host, id: fmt.Sprintf("%s-%d", id, os.Getpid())}
 }
