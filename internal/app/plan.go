@@ -3,10 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
-	"embed"
 	"slices"
-	"strings"
-	"text/template"
 	"time"
 
 	"github.com/claudomator/claudomator/internal/review"
@@ -21,13 +18,16 @@ type RunPlan struct {
 	Project   work.Project
 	Spec      work.AgentSpec // resolved: task, role, parent, project, server
 	Prompt    string         // what the agent reads; for a command its instructions, byte for byte
+	Resume    string         // handle of the conversation to go on with; empty: a new one
+	News      string         // what the agent reads in a resumed conversation
 	Base      string         // commit to start from; empty: the freshly fetched default branch with On merged in
 	On        []work.BuiltOn // commits of other trees it is built on
 	Detached  bool           // judges and gates: a throw-away workspace at Base
 	Fresh     bool           // start again from the base; what is there is kept as a snapshot
 	Gates     []string
 	Timeout   time.Duration
-	Refusal   error // why it cannot be run at all: it is begun, and ended with this
+	Budget    float64 // what it may cost, USD; 0: no limit
+	Refusal   error   // why it cannot be run at all: it is begun, and ended with this
 	Silence   time.Duration
 	Isolation string
 	Parent    work.TaskID // from whose branch's head a child starts
@@ -55,14 +55,28 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 		}
 		s.limits(plan, role)
 		plan.origin(tree)
+		plan.budget()
 		if x.Kind == work.GateRun {
 			plan.Gates = review.Commands(tree, t)
 			return nil
 		}
-		plan.Prompt, err = prompt(tree, t, role, plan.Spec)
-		return err
+		return plan.say(tree, t, role)
 	})
 	return plan, err
+}
+
+// say composes what the agent reads, and finds the conversation to go on with.
+func (p *RunPlan) say(tree *work.Tree, t *work.Task, role work.RoleConfig) (err error) {
+	if p.Prompt, err = prompt(tree, t, role, p.Spec); err != nil {
+		return err
+	}
+	talk := t.Book.Talk
+	if talk.Handle == "" || talk.Agent != p.Spec.Type || p.Fresh {
+		return nil
+	}
+	p.Resume = talk.Handle
+	p.News, err = news(tree, t)
+	return err
 }
 
 // origin says where the workspace starts.
@@ -105,6 +119,18 @@ func (s *Service) limits(p *RunPlan, role work.RoleConfig) {
 	}
 	p.Silence = cmp.Or(time.Duration(p.Project.Limits.Silence), d.Silence)
 	p.Isolation = cmp.Or(p.Project.Isolation, d.Isolation)
+}
+
+// budget leaves the run what earlier runs of its task have not spent.
+func (p *RunPlan) budget() {
+	budget, spent := p.Spec.MaxBudgetUSD, p.Task.Book.SpentUSD
+	if budget == 0 || p.Execution.Kind != work.AgentRun {
+		return
+	}
+	if p.Budget = budget - spent; p.Budget <= 0 {
+		p.Refusal = work.Errorf(work.Exhausted, "%.2f of %.2f USD are spent", spent, budget).WithReason("budget").
+			WithHint("raise it: claudomator task set %s --budget USD; then retry", p.Task.ID)
+	}
 }
 
 // above is the agent of the nearest ancestor that names one.
@@ -153,43 +179,3 @@ func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent work.AgentSp
 	}
 	return spec, nil
 }
-
-//go:embed prompts/*.md
-var promptFiles embed.FS
-
-type promptFacts struct {
-	*RunContext
-	Instructions string
-	Conflicts    []string
-	Judged       *work.Task // what a judge looks at
-}
-
-// prompt composes what an agent reads. A command gets its instructions byte for
-// byte; a judging one the judge's prompt.
-func prompt(tree *work.Tree, t *work.Task, role work.RoleConfig, spec work.AgentSpec) (string, error) {
-	if t.Judges == nil && spec.Type == "command" {
-		return instructions(t), nil
-	}
-	facts := promptFacts{RunContext: contextOf(tree, t), Instructions: instructions(t), Conflicts: t.Book.Conflicts}
-	name := "prompts/work.md"
-	if t.Judges != nil {
-		name = "prompts/judge.md"
-		facts.Judged = tree.Task(t.Judges.TaskID)
-		facts.Instructions = instructions(facts.Judged)
-	}
-	tmpl, err := template.ParseFS(promptFiles, name)
-	if err != nil {
-		return "", work.Errorf(work.Internal, "read prompt %s: %w", name, err)
-	}
-	var b strings.Builder
-	if role.Prompt != "" {
-		b.WriteString(role.Prompt + "\n\n")
-	}
-	if err := tmpl.Execute(&b, facts); err != nil {
-		return "", work.Errorf(work.Internal, "compose prompt %s: %w", name, err)
-	}
-	return b.String(), nil
-}
-
-// instructions are what a task is asked: an improvement's are its description.
-func instructions(t *work.Task) string { return cmp.Or(t.Agent.Instructions, t.Description) }

@@ -53,6 +53,9 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 		end = failed("read what is to be done: %v", err)
 	} else if plan.Refusal != nil {
 		end = failed("%s", explain(plan.Refusal))
+		if work.CodeOf(plan.Refusal) == work.Exhausted {
+			end.Outcome = work.BudgetRun
+		}
 	} else {
 		end = (&run{e: e, plan: plan, secret: secret}).carryOut(ctx)
 	}
@@ -71,6 +74,7 @@ type run struct {
 	dir    string
 	base   string // commit the task's branch started from
 	log    *transcript
+	warned []string // by the agent, for whoever reviews the work
 }
 
 // carryOut does one execution to its end, whatever happens on the way; it
@@ -275,7 +279,8 @@ func (r *run) setUp(ctx context.Context) (work.End, bool) {
 	return end, false
 }
 
-// agent runs the agent program.
+// agent runs the agent program: in its earlier conversation where there is one,
+// and once more in a new one when that turns out to be gone.
 func (r *run) agent(ctx context.Context) work.End {
 	p := r.plan
 	a, ok := r.e.o.Agents[p.Spec.Type]
@@ -284,13 +289,33 @@ func (r *run) agent(ctx context.Context) work.End {
 	}
 	job := r.job(string(p.Execution.ID), p.Timeout)
 	job.Command, job.Prompt, job.Model = p.Spec.Command, p.Prompt, p.Spec.Model
-	job.AllowedTools, job.MaxTurns, job.Resume = p.Spec.AllowedTools, p.Spec.MaxTurns, p.Task.Book.Handle
+	job.AllowedTools, job.MaxTurns = p.Spec.AllowedTools, p.Spec.MaxTurns
 	job.MCP = agent.Endpoint{URL: r.e.o.MCPURL, Token: r.secret}
-	job.Limits.BudgetUSD = p.Spec.MaxBudgetUSD
+	job.Limits.BudgetUSD = p.Budget
+	if p.Resume == "" {
+		return r.agentEnded(a.Run(ctx, job, r.log))
+	}
+	begun := r.e.o.Now()
+	job.Prompt, job.Resume = p.News, p.Resume
 	res, err := a.Run(ctx, job, r.log)
+	left := job.Limits.Wall - r.e.o.Now().Sub(begun)
+	if !res.NoResume || ctx.Err() != nil || left <= 0 || errors.Is(err, sandbox.ErrNotEnded) {
+		return r.agentEnded(res, err)
+	}
+	r.log.notice("the earlier conversation cannot be resumed (%s); a new one is begun and told what was agreed", res.Error)
+	job.ID, job.Prompt, job.Resume, job.Limits.Wall = job.ID+".new", p.Prompt, "", left
+	end := r.agentEnded(a.Run(ctx, job, r.log))
+	end.NoResume = true
+	end.CostUSD += res.CostUSD
+	end.Usage = end.Usage.Plus(work.Usage(res.Usage))
+	return end
+}
+
+func (r *run) agentEnded(res agent.Result, err error) work.End {
 	if err != nil && res.Error == "" {
 		res.Error = err.Error()
 	}
+	r.warned = append(r.warned, res.Warnings...)
 	return ending(res)
 }
 
@@ -358,6 +383,7 @@ func (r *run) collect(ctx context.Context, end work.End) work.End {
 	}
 	end.Base, end.Head = r.base, got.Head
 	end.Result = result(got)
+	end.Result.Warnings = append(end.Result.Warnings, r.warned...)
 	switch {
 	case len(got.Unresolved) > 0:
 		end.Conflicts = pathList(got.Unresolved)

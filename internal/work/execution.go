@@ -78,6 +78,11 @@ type Usage struct {
 	CacheWrite int64 `json:"cache_write"`
 }
 
+// Plus adds what two runs have used.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
+}
+
 // GateResult is one gate command and what came of it.
 type GateResult struct {
 	Command  string `json:"command"`
@@ -109,12 +114,12 @@ type Criterion struct {
 // Finding is one objection. Its identity across rounds is (role, file, line,
 // kind), and its text where it names no file.
 type Finding struct {
-	Role     Role   `json:"role,omitempty"` // the dimension that found it
-	Kind     string `json:"kind"`
-	Severity string `json:"severity,omitempty"`
-	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Text     string `json:"text"`
+	Role     Role   `json:"role,omitempty" doc:"The dimension that found it"`
+	Kind     string `json:"kind" doc:"One or two words for the kind of problem, such as missing-test"`
+	Severity string `json:"severity,omitempty" doc:"high, medium or low"`
+	File     string `json:"file,omitempty" doc:"Path in the repository"`
+	Line     int    `json:"line,omitempty" doc:"Line in the file, from 1"`
+	Text     string `json:"text" doc:"What is wrong and what would be right"`
 }
 
 // Findings is a list of objections.

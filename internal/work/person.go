@@ -142,7 +142,7 @@ func (c RetryTask) apply(s *Step) error {
 	}
 	s.event("task.retried", t, map[string]any{"fresh": c.Fresh})
 	if c.Fresh {
-		t.Book.Fresh, t.Book.Handle = true, ""
+		t.Book.Fresh, t.Book.Talk = true, Talk{}
 		if t.AttemptOf == "" { // a fix starts from the rejected work, and what that was built on
 			t.Book.Base, t.BuiltOn = "", nil
 		}

@@ -29,9 +29,9 @@ type Project struct {
 
 // Limits bound a project's executions; zero means no limit of its own.
 type Limits struct {
-	Slots   int      `json:"slots,omitempty"`
-	Timeout Duration `json:"timeout,omitzero"`
-	Silence Duration `json:"silence,omitzero"`
+	Slots   int      `json:"slots,omitempty" doc:"How many runs at the same time; 0: no limit"`
+	Timeout Duration `json:"timeout,omitzero" doc:"How long one run may take"`
+	Silence Duration `json:"silence,omitzero" doc:"How long a run may print nothing"`
 }
 
 // Story is one deliverable; it owns one task tree and the ship decision.

@@ -131,6 +131,7 @@ type End struct {
 	CostUSD   float64
 	Estimated bool
 	Handle    string
+	NoResume  bool      // the conversation known before is gone
 	ResumeAt  time.Time // of Limited: when the limit resets, zero if unknown
 	LogBytes  int64
 	Base      string
@@ -166,16 +167,30 @@ func (c End) apply(s *Step) error {
 	}
 	s.event("execution.ended", t, map[string]any{"execution": x.ID, "outcome": x.Outcome})
 	s.keepWork(t, c)
+	t.Book.SpentUSD += c.CostUSD
+	t.Book.Talk = t.Book.Talk.after(x, c)
 	if t.State != Running || t.Book.Current != x.ID {
 		s.startWaiting(t, x.Kind) // cancelled or retried meanwhile
 		return nil
 	}
 	t.Book.Losses, t.Book.Fresh = 0, false
-	if c.Handle != "" {
-		t.Book.Handle = c.Handle
-	}
 	t.Blockers = append(t.Blockers, c.Blockers...)
 	return s.follow(t, x, c)
+}
+
+// after is the conversation that a later run can go on with once x has ended.
+func (t Talk) after(x *Execution, c End) Talk {
+	if c.Handle == "" {
+		if c.NoResume {
+			return Talk{}
+		}
+		return t
+	}
+	t = Talk{Handle: c.Handle, Agent: x.Agent, Since: x.StartedAt}
+	if c.Outcome != Success && c.Outcome != Asked {
+		t.Ended = cmp.Or(c.Error, string(c.Outcome))
+	}
+	return t
 }
 
 // running is the execution a report speaks about, if it may still speak.

@@ -80,7 +80,8 @@ type Book struct {
 	Head       string      `json:"head,omitempty"`        // head of its branch in the vault
 	MergeIn    string      `json:"merge_in,omitempty"`    // commit to merge in before the next run (after a conflict)
 	Conflicts  []string    `json:"conflicts,omitempty"`   // files of that conflict
-	Handle     string      `json:"handle,omitempty"`      // the agent's resume handle
+	Talk       Talk        `json:"talk,omitzero"`         // the agent's latest conversation
+	SpentUSD   float64     `json:"spent_usd,omitempty"`   // what its executions have cost
 	Message    string      `json:"message,omitempty"`     // a person's message for the next run
 	Round      int         `json:"round,omitempty"`       // review round; new work begins a new one
 	GateFaults int         `json:"gate_faults,omitempty"` // gate executions that could not be run, this round
@@ -97,6 +98,14 @@ type Book struct {
 
 	Decided string  `json:"decided,omitempty"` // the last recorded decision: who, round, commit, which
 	Absorb  *Absorb `json:"absorb,omitempty"`  // another tree's work is being merged in
+}
+
+// Talk is a conversation with an agent that a later run can go on with.
+type Talk struct {
+	Handle string    `json:"handle"`
+	Agent  string    `json:"agent"`           // the type that knows it
+	Since  time.Time `json:"since"`           // when its last run began
+	Ended  string    `json:"ended,omitempty"` // why that ended badly
 }
 
 // Hold says why a READY task waits for a person.
