@@ -33,6 +33,9 @@ type Program struct {
 	// After is called when no process of the run is left and all lines were
 	// handed over: a last look at what the program leaves in files.
 	After func()
+	// Ask asks the program, over its own protocol, to break off; true when it was
+	// asked, and then gets the job's grace before Stop.
+	Ask func() bool
 	// ExitReports: exit 0 is this program's report of success and any other
 	// status its report of failure.
 	ExitReports bool
@@ -216,6 +219,9 @@ func (u *run) stopSteps() []sandbox.StopStep {
 		steps = []sandbox.StopStep{{Signal: syscall.SIGTERM, Group: true}}
 	}
 	steps = append([]sandbox.StopStep(nil), steps...)
+	if u.program.Ask != nil && u.program.Ask() {
+		steps = append([]sandbox.StopStep{{}}, steps...) // no signal: only the time
+	}
 	for i := range steps {
 		if steps[i].Grace == 0 {
 			steps[i].Grace = u.job.Limits.StopGrace
