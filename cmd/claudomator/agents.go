@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudomator/claudomator/internal/agent"
+	"github.com/claudomator/claudomator/internal/agent/codex"
 	"github.com/claudomator/claudomator/internal/agent/command"
 	"github.com/claudomator/claudomator/internal/config"
 	"github.com/claudomator/claudomator/internal/engine"
@@ -17,6 +18,7 @@ import (
 // argv is the configured program, empty where none is.
 func protocols() map[string]func(r *agent.Runner, argv []string) agent.Agent {
 	return map[string]func(*agent.Runner, []string) agent.Agent{
+		"codex":   func(r *agent.Runner, argv []string) agent.Agent { return codex.New(r, argv) },
 		"command": func(r *agent.Runner, _ []string) agent.Agent { return command.New(r) },
 	}
 }
@@ -24,7 +26,7 @@ func protocols() map[string]func(r *agent.Runner, argv []string) agent.Agent {
 // types are the agent types that are there without a setting, and the protocol
 // of each.
 func types() map[string]string {
-	return map[string]string{"command": "command"}
+	return map[string]string{"codex": "codex", "command": "command"}
 }
 
 // catalog makes the agents: the known types, and what the configuration adds or
