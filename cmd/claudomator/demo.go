@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/cli"
-	"github.com/claudomator/claudomator/internal/client"
 	"github.com/claudomator/claudomator/internal/config"
 	"github.com/claudomator/claudomator/internal/sandbox"
 	"github.com/claudomator/claudomator/internal/work"
@@ -44,22 +42,12 @@ func demo(ctx context.Context, o cli.DemoOptions) (err error) {
 	}
 	cfg := config.Default(os.Environ())
 	cfg.Addr, cfg.DataDir, cfg.Log.Level = "127.0.0.1:0", filepath.Join(dir, "data"), "error"
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	url, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- run(ctx, &cfg, os.Stderr, func(u string) { url <- u }) }()
-	select {
-	case err := <-ended:
+	api, stop, err := host(ctx, &cfg, os.Stderr)
+	if err != nil {
 		return err
-	case u := <-url:
-		token, err := os.ReadFile(filepath.Join(cfg.DataDir, "token"))
-		if err == nil {
-			show.api = client.New(u, strings.TrimSpace(string(token)), http.DefaultClient)
-			err = show.play()
-		}
-		stop(nil)
-		return errors.Join(err, <-ended)
 	}
+	show.api = api
+	return errors.Join(show.play(), stop())
 }
 
 // show is the demo as it is played.

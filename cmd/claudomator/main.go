@@ -4,9 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -18,25 +16,27 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, os.Args[1:], deps())
-	stop()
-	os.Exit(code)
+	ctx, keys := listen(context.Background())
+	os.Exit(cli.Run(ctx, os.Args[1:], deps(keys)))
 }
 
-func deps() cli.Deps {
+func deps(keys *keys) cli.Deps {
 	out := int(os.Stdout.Fd())
-	width := 0
-	if w, _, err := term.GetSize(out); err == nil {
-		width = w
+	width := func() int {
+		w, _, err := term.GetSize(out)
+		if err != nil {
+			return 0
+		}
+		return w
 	}
 	return cli.Deps{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(),
-		Terminal: term.IsTerminal(out), Width: width, Now: time.Now, Version: version(),
+		Terminal: term.IsTerminal(out), InTerminal: term.IsTerminal(int(os.Stdin.Fd())), Width: width,
+		Now: time.Now, Version: version(), Interrupts: keys.take, Discard: forgetTyped,
 		Connect: func(_ context.Context, server, token string) (app.API, error) {
 			return client.New(server, token, http.DefaultClient), nil
 		},
-		Serve: serve, Doctor: doctor, Tool: mcp.Call, Demo: demo,
+		Serve: serve, Host: hostFor, Config: showConfig, Doctor: doctor, Tool: mcp.Call, Demo: demo,
 	}
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -17,19 +18,32 @@ import (
 
 // Deps is what the command line needs from the process around it.
 type Deps struct {
-	In       io.Reader
-	Out, Err io.Writer
-	Environ  []string // as os.Environ gives it
-	Terminal bool     // Out is a terminal
-	Width    int      // its columns; 0: not known
-	Now      func() time.Time
-	Version  string
+	In         io.Reader
+	Out, Err   io.Writer
+	Environ    []string   // as os.Environ gives it
+	Terminal   bool       // Out is a terminal
+	InTerminal bool       // In is one: somebody can be asked
+	Width      func() int // columns of Out now; 0, or no function: not known
+	Now        func() time.Time
+	Version    string
+
+	// Discard forgets what was typed on In and not read, so that it answers no
+	// question that is asked later. Nil: nothing is forgotten.
+	Discard func()
+	// Interrupts hands Ctrl-C to the command until release: it then does not
+	// end ctx. Nil: it always ends ctx.
+	Interrupts func() (pressed <-chan struct{}, release func())
 
 	// Connect speaks to the server at a URL.
 	Connect func(ctx context.Context, server, token string) (app.API, error)
 	// Serve runs a server until ctx ends. It prints the URL, as the first line
 	// on standard output, when requests are accepted.
 	Serve func(ctx context.Context, o ServeOptions) error
+	// Host runs a server of the data folder's for one command, and speaks to it;
+	// stop ends it and waits until it has ended.
+	Host func(ctx context.Context, settings Settings) (api app.API, stop func() error, err error)
+	// Config reads the settings, and tells where each one came from.
+	Config func(settings Settings) ([]Setting, error)
 	// Doctor looks at what the server needs on this machine.
 	Doctor func(ctx context.Context, o DoctorOptions) ([]Check, error)
 	// Tool calls a tool of a running agent's own run.
@@ -42,6 +56,13 @@ type Deps struct {
 type Settings struct {
 	File  string            // configuration file; empty: the default one
 	Flags map[string]string // key of the setting → text; only what was given
+}
+
+// Setting is one setting of the server, as config show tells it.
+type Setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`  // as it is written in the environment; secrets are hidden
+	Origin string `json:"origin"` // default, FILE:LINE, environment NAME, or flag --NAME
 }
 
 // ServeOptions are the options of serve.
@@ -84,7 +105,7 @@ func Run(ctx context.Context, args []string, deps Deps) int {
 	if err == nil {
 		return 0
 	}
-	if interrupted(ctx, err) {
+	if interrupted(ctx, err) && !errors.Is(err, errLeft) {
 		err = errInterrupted
 	}
 	return s.report(err, args)
@@ -116,8 +137,9 @@ type shell struct {
 
 const rootHelp = `Claudomator turns goals into shipped code with coding agents.
 
-A server holds projects and tasks: start it with "claudomator serve". All other
-commands talk to it: to the one that --server or CLAUDOMATOR_SERVER names (with
+"claudomator run" does one task in the terminal, with a server of its own where
+none runs. A server holds projects and tasks: start it with "claudomator serve".
+All other commands talk to it: to the one that --server or CLAUDOMATOR_SERVER names (with
 the token in CLAUDOMATOR_TOKEN), else to the one that uses the local data folder.
 
 Wherever an id is asked for, an unambiguous beginning of it or a name will do.
@@ -130,11 +152,11 @@ limit is exhausted, 7 unavailable or timed out, 8 the awaited task ended badly,
 
 func newRootCommand(s *shell) *cobra.Command {
 	root := newGroup("claudomator", "Turn goals into shipped code with coding agents",
-		newServeCommand(s), newProjectCommand(s), newTaskCommand(s), newMergeCommand(s), newAttentionCommand(s),
-		newEventsCommand(s), newRoleCommand(s), newTokenCommand(s), newToolCommand(s), newDoctorCommand(s), newDemoCommand(s),
-		newVersionCommand(s), newCompletionCommand(s))
+		newRunCommand(s), newServeCommand(s), newProjectCommand(s), newTaskCommand(s), newMergeCommand(s), newAttentionCommand(s),
+		newEventsCommand(s), newRoleCommand(s), newAgentCommand(s), newTokenCommand(s), newToolCommand(s), newConfigCommand(s),
+		newDoctorCommand(s), newDemoCommand(s), newVersionCommand(s), newCompletionCommand(s))
 	root.Long = rootHelp
-	root.Example = "  claudomator demo\n  claudomator serve\n  claudomator project add shop --repo ~/src/shop --policy checked\n" +
+	root.Example = "  claudomator demo\n  claudomator run --agent claude \"Fix the rounding of prices\"\n  claudomator serve\n  claudomator project add shop --repo ~/src/shop --policy checked\n" +
 		"  claudomator task create --project shop --name \"Fix the basket\" --instructions-file goal.md --start"
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -58,7 +58,7 @@ func TestExitCodes(t *testing.T) {
 		work.Exhausted: 6, work.Unavailable: 7, work.Timeout: 7, work.Internal: 1,
 	}
 	for _, code := range work.Codes() {
-		api := &fake{err: fmt.Errorf("look: %w", work.Errorf(code, "no luck\nat all\x1b[2J").WithReason("why").WithHint("try").With("allowed", []string{"retry"}).With("path", "a"))}
+		api := &fake{err: fmt.Errorf("look: %w", work.Errorf(code, "no luck\nat all\x1b[2J").WithReason("why").WithHint("try").With("allowed", []work.Action{work.DoRetry}).With("path", "a"))}
 		r := run(t.Context(), api, nil, "attention")
 		if r.code != want[code] || want[code] == 0 {
 			t.Errorf("%s: exit %d, want %d", code, r.code, want[code])

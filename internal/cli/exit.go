@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -16,10 +15,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-var errInterrupted = errors.New("interrupted")
+var (
+	errInterrupted = errors.New("interrupted")
+	errLeft        = fmt.Errorf("%w, and told so", errInterrupted)
+)
 
 // badEnd says that the command worked and the task it waited for did not.
 type badEnd struct{ err *work.Error }
@@ -61,6 +64,9 @@ func exitCode(err error) int {
 
 // report prints an error, for people or for programs, and gives its exit code.
 func (s *shell) report(err error, args []string) int {
+	if errors.Is(err, errLeft) {
+		return exitCode(err)
+	}
 	e := &work.Error{Code: work.Internal, Message: err.Error()}
 	if found, ok := work.AsError(err); ok {
 		copied := *found
@@ -74,7 +80,7 @@ func (s *shell) report(err error, args []string) int {
 	if s.format == jsonFormat || asksJSON(args) {
 		p := newProblem(e)
 		if errors.Is(err, errInterrupted) {
-			p.Code, p.Title = errInterrupted.Error(), errInterrupted.Error()
+			p.Code, p.Title = work.Code(errInterrupted.Error()), errInterrupted.Error()
 		}
 		_ = encode(s.Err, p)
 		return exitCode(err)
@@ -92,26 +98,12 @@ func interrupted(ctx context.Context, err error) bool {
 		(errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)) || work.CodeOf(err) == work.Unavailable)
 }
 
-// problem is an error for programs: problem JSON (RFC 9457) with the members
-// that the server's own has, but for the HTTP status.
-type problem struct {
-	Type    string         `json:"type"`
-	Title   string         `json:"title"`
-	Detail  string         `json:"detail"`
-	Code    string         `json:"code"`
-	Reason  string         `json:"reason,omitempty"`
-	Hint    string         `json:"hint,omitempty"`
-	Allowed any            `json:"allowed,omitempty"`
-	Details map[string]any `json:"details,omitempty"`
-}
-
-func newProblem(e *work.Error) problem {
-	details := maps.Clone(e.Details)
-	delete(details, "allowed")
-	return problem{
-		Type: "about:blank", Title: strings.ReplaceAll(string(e.Code), "_", " "), Detail: e.Message, Code: string(e.Code),
-		Reason: e.Reason, Hint: e.Hint, Allowed: e.Details["allowed"], Details: details,
-	}
+// newProblem is an error for programs: the server's own document, but for the
+// HTTP status.
+func newProblem(e *work.Error) *app.Problem {
+	p := app.ProblemOf(e)
+	p.Status, p.Title = 0, strings.ReplaceAll(string(e.Code), "_", " ")
+	return p
 }
 
 // encode writes one value as JSON.
@@ -128,6 +120,15 @@ func encode(w io.Writer, value any) error {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil
+}
+
+// marshal is the value on one line.
+func marshal(value any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // escape spells what a terminal might obey as JSON escapes: the value is the

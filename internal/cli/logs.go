@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,34 +19,57 @@ import (
 )
 
 func newTaskLogsCommand(s *shell) *cobra.Command {
-	var follow bool
+	var follow, raw bool
 	var execution string
 	c := &cobra.Command{
 		Use: "logs ID", Short: "Print what a task's agent printed and did", Args: takes("ID"),
-		Long: "Print the transcript of a task's newest execution. With -f go on until it ends, and wait\n" +
-			"for one to begin. With -o json every line is one event, as it is stored.",
+		Long: "Print the transcript of a task's newest execution: what the agent said, each call of a tool\n" +
+			"on one line, each change of a file. With -f go on until it ends, and wait for one to begin.\n" +
+			"With --raw (or -o json) every line is one event, as it is stored.",
 		Example: "  claudomator task logs basket -f\n  claudomator task logs basket --execution 1", ValidArgsFunction: s.completeTasks,
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution ends")
+	c.Flags().BoolVar(&raw, "raw", false, "the events themselves, one JSON object a line")
 	c.Flags().StringVar(&execution, "execution", "", "number or id of the execution (default: the agent's newest)")
 	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
-		l := transcript{shell: s, api: api, follow: follow}
+		l := transcript{api: api, follow: follow}
 		var err error
 		if l.run, err = l.choose(ctx, args[0], execution); err != nil {
 			return err
 		}
-		return l.print(ctx)
+		if raw || s.format == jsonFormat {
+			l.line = s.printRaw
+			return l.print(ctx)
+		}
+		t := teller{task: l.run.TaskID}
+		l.line = func(text []byte) error {
+			p := s.page()
+			t.tell(p, text)
+			return s.flush(p)
+		}
+		err = l.print(ctx)
+		p := s.page()
+		t.finish(p)
+		return errors.Join(err, s.flush(p))
 	})
 	return c
 }
 
-// transcript prints what one execution has printed.
+// printRaw prints one line of a transcript as it is stored.
+func (s *shell) printRaw(text []byte) error {
+	if _, err := fmt.Fprintf(s.Out, "%s\n", escape(text)); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// transcript reads what one execution has printed.
 type transcript struct {
-	shell  *shell
 	api    app.API
 	follow bool
 	run    *work.Execution
-	offset int64 // of the first byte that is not printed yet
+	line   func(text []byte) error // prints one line
+	offset int64                   // of the first byte that is not printed yet
 }
 
 // choose finds the execution; when followed, it waits for the first one.
@@ -153,12 +175,11 @@ func (l *transcript) copy(ctx context.Context, last bool) error {
 		return err
 	}
 	defer in.Close()
-	p := l.shell.page()
 	for r := bufio.NewReader(in); ; {
 		text, err := r.ReadBytes('\n')
 		if complete := err == nil; complete || (last && len(text) > 0 && errors.Is(err, io.EOF)) {
 			l.offset += int64(len(text))
-			if werr := l.entry(p, bytes.TrimRight(text, "\n")); werr != nil {
+			if werr := l.line(bytes.TrimRight(text, "\n")); werr != nil {
 				return werr
 			}
 		}
@@ -168,99 +189,5 @@ func (l *transcript) copy(ctx context.Context, last bool) error {
 		if err != nil {
 			return work.Errorf(work.Unavailable, "read the transcript: %w", err)
 		}
-	}
-}
-
-// entry is one line of a transcript, as package agent writes it.
-type entry struct {
-	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"`
-	Stream string    `json:"stream"`
-	Text   string    `json:"text"`
-	Cut    int64     `json:"cut"`
-	Tool   *struct {
-		Name   string `json:"name"`
-		Input  string `json:"input"`
-		Output string `json:"output"`
-		Done   bool   `json:"done"`
-		Failed bool   `json:"failed"`
-	} `json:"tool"`
-	Edit *struct {
-		Path string `json:"path"`
-		Diff string `json:"diff"`
-	} `json:"edit"`
-	Question *work.Question `json:"question"`
-	Limit    *struct {
-		Kind    string    `json:"kind"`
-		ResetAt time.Time `json:"reset_at"`
-		Text    string    `json:"text"`
-	} `json:"limit"`
-}
-
-func (l *transcript) entry(p *page, text []byte) error {
-	if l.shell.format == jsonFormat {
-		if _, err := fmt.Fprintf(l.shell.Out, "%s\n", escape(text)); err != nil {
-			return fmt.Errorf("print: %w", err)
-		}
-		return nil
-	}
-	var e entry
-	if err := json.Unmarshal(text, &e); err != nil {
-		e = entry{Kind: "raw", Text: string(text)} // shown as it is rather than left out
-	}
-	p.entry(e)
-	return l.shell.flush(p)
-}
-
-func (p *page) entry(e entry) {
-	switch {
-	case e.Kind == "usage":
-		// Totals so far; `task show` has them.
-	case e.Tool != nil && !e.Tool.Done:
-		p.lines(cyan, "> "+e.Tool.Name+" ", e.Tool.Input, 0)
-	case e.Tool != nil && e.Tool.Failed:
-		p.lines(red, "< "+e.Tool.Name+" failed: ", e.Tool.Output, 0)
-	case e.Tool != nil:
-		p.lines(dim, "< "+e.Tool.Name+": ", e.Tool.Output, 0)
-	case e.Edit != nil:
-		p.lines(cyan, "edit ", e.Edit.Path, 0)
-		for diff := range strings.Lines(e.Edit.Diff) {
-			p.patchLine(strings.TrimRight(diff, "\n"))
-		}
-	case e.Question != nil:
-		p.lines(yellow, "? ", e.Question.Text, 0)
-		for i, option := range e.Question.Options {
-			p.lines(yellow, "  "+strconv.Itoa(i+1)+". ", option, 0)
-		}
-	case e.Limit != nil:
-		text := e.Limit.Kind
-		if !e.Limit.ResetAt.IsZero() {
-			text += ", until " + e.Limit.ResetAt.UTC().Format(time.RFC3339)
-		}
-		p.lines(yellow, "! limit: ", strings.TrimSuffix(text+": "+e.Limit.Text, ": "), 0)
-	case e.Kind == "blocker":
-		p.lines(yellow, "! blocked: ", e.Text, e.Cut)
-	case e.Kind == "text":
-		p.lines("", "", e.Text, e.Cut)
-	case e.Kind == "thought" || e.Kind == "raw":
-		p.lines(dim, "", e.Text, e.Cut)
-	case e.Stream == "notice":
-		p.lines(yellow, "claudomator: ", e.Text, e.Cut)
-	case e.Stream == "stderr":
-		p.lines(red, "", e.Text, e.Cut)
-	default:
-		p.lines("", "", e.Text, e.Cut)
-	}
-}
-
-// lines prints foreign text of several lines, each safe to print.
-func (p *page) lines(color, label, text string, left int64) {
-	text = strings.TrimSuffix(text, "\n")
-	if left > 0 {
-		text += fmt.Sprintf(" … (%d bytes left out)", left)
-	}
-	for part := range strings.SplitSeq(text, "\n") {
-		p.line("%s", p.style(color, inertLine(label)+inertLine(part)))
-		label = strings.Repeat(" ", columns(label))
 	}
 }

@@ -82,7 +82,7 @@ func TestOutput(t *testing.T) {
 	}
 	t.Run("terminal", func(t *testing.T) {
 		t.Parallel()
-		narrow := func(d *Deps) { d.Terminal, d.Width = true, 72 }
+		narrow := func(d *Deps) { d.Terminal, d.Width = true, func() int { return 72 } }
 		for name, args := range map[string]string{"task-list": "task list", "task-show": "task show fixbasket2345678", "task-diff": "task diff fixbasket2345678"} {
 			r := run(t.Context(), shop(), narrow, strings.Fields(args)...)
 			golden(t, "output/"+name+"-terminal", strings.ReplaceAll(r.String(), "\x1b", "␛"))

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"golang.org/x/text/width"
 )
 
 // page collects what people read, so that it is written at once or not at all.
@@ -20,14 +18,21 @@ type page struct {
 
 func (s *shell) page() *page {
 	p := &page{now: s.Now(), color: s.colors()}
-	if s.Terminal {
-		p.width = s.Width
+	if s.Terminal && s.Width != nil {
+		p.width = s.Width()
 	}
 	return p
 }
 
+// colors: a wish in the environment counts, else what the terminal can do.
 func (s *shell) colors() bool {
-	return s.Terminal && s.env("NO_COLOR") == "" && s.env("TERM") != "dumb"
+	switch forced := s.env("CLICOLOR_FORCE"); {
+	case s.env("NO_COLOR") != "":
+		return false
+	case forced != "" && forced != "0":
+		return true
+	}
+	return s.Terminal && s.env("CLICOLOR") != "0" && s.env("TERM") != "dumb"
 }
 
 // show prints an answer: the value itself for programs, or what text writes
@@ -61,10 +66,32 @@ func (p *page) line(format string, args ...any) {
 	fmt.Fprintf(&p.text, format+"\n", args...)
 }
 
+// paragraph prints foreign text of several lines, wrapped between words.
+func (p *page) paragraph(color, indent, text string) {
+	most := 0
+	if p.width > 0 {
+		most = max(p.width-columns(indent), 10)
+	}
+	for part := range strings.SplitSeq(strings.TrimRight(text, " \n\t"), "\n") {
+		for _, line := range wrap(inertLine(part), most) {
+			p.line("%s", strings.TrimRight(indent+p.style(color, line), " "))
+		}
+	}
+}
+
 // field prints a named value, if there is one.
 func (p *page) field(name, value string) {
-	if value != "" {
-		p.line("%-13s %s", name, inert(value))
+	const name13 = 13
+	if value == "" {
+		return
+	}
+	most := 0
+	if p.width > 0 {
+		most = max(p.width-name13-1, 10)
+	}
+	for _, line := range wrap(inert(value), most) {
+		p.line("%s %s", p.style(dim, pad(name, name13)), line)
+		name = ""
 	}
 }
 
@@ -77,12 +104,9 @@ func (p *page) block(heading, text string) {
 	}
 	p.heading(heading)
 	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		if i == most {
-			p.line("  … %d more lines: -o json has them all", len(lines)-most)
-			return
-		}
-		p.line("  %s", strings.TrimRight(inertLine(l), " "))
+	p.paragraph("", "  ", strings.Join(lines[:min(most, len(lines))], "\n"))
+	if len(lines) > most {
+		p.line("  … %d more lines: -o json has them all", len(lines)-most)
 	}
 }
 
@@ -90,34 +114,70 @@ func (p *page) heading(text string) {
 	p.line("\n%s", p.style(bold, text))
 }
 
-// table prints rows in columns as wide as they need; the last one is cut to
-// the terminal. Columns of states are coloured.
+// table prints rows in columns as wide as they need. Where the terminal is too
+// narrow, the last column is cut, then the middle ones are, and then those just
+// before the last are left out. Columns of states are coloured.
 func (p *page) table(indent string, header []string, rows [][]string) {
-	widths := make([]int, len(header))
 	all := append([][]string{header}, rows...)
 	for _, row := range all {
 		for i := range row {
 			row[i] = inert(row[i])
-			widths[i] = max(widths[i], columns(row[i]))
 		}
 	}
+	widths := p.fit(all, columns(indent))
+	last := len(header) - 1
 	for n, row := range all {
 		var b strings.Builder
 		b.WriteString(indent)
-		used := columns(indent)
 		for i, text := range row {
-			if i == len(row)-1 {
-				if p.width > 0 {
-					text = cut(text, max(p.width-used, 10))
-				}
-				b.WriteString(p.cell(n, header[i], text, text))
+			if widths[i] < 0 {
+				continue
+			}
+			short := cut(text, widths[i])
+			if i == last {
+				b.WriteString(p.cell(n, header[i], text, short))
 				break
 			}
-			b.WriteString(p.cell(n, header[i], text, text+strings.Repeat(" ", widths[i]-columns(text))) + "  ")
-			used += widths[i] + 2
+			b.WriteString(p.cell(n, header[i], text, pad(short, widths[i])) + "  ")
 		}
 		p.line("%s", strings.TrimRight(b.String(), " "))
 	}
+}
+
+// fit gives each column its width; below zero it is left out.
+func (p *page) fit(all [][]string, indent int) []int {
+	const leastLast, leastMiddle, gap = 10, 9, 2 // 9: COMPLETED
+	last := len(all[0]) - 1
+	widths := make([]int, last+1)
+	for _, row := range all {
+		for i, text := range row {
+			widths[i] = max(widths[i], columns(text))
+		}
+	}
+	if p.width == 0 {
+		return widths
+	}
+	excess := func() int {
+		sum := indent + gap*last - p.width
+		for _, w := range widths {
+			sum += max(w, -gap)
+		}
+		return sum
+	}
+	shrink := func(i, least int) {
+		if n := excess(); n > 0 && widths[i] > least {
+			widths[i] = max(widths[i]-n, least)
+		}
+	}
+	shrink(last, leastLast)
+	for i := last - 1; i > 0; i-- {
+		shrink(i, leastMiddle)
+	}
+	for i := last - 1; i > 0 && excess() > 0; i-- {
+		widths[i] = -gap
+	}
+	shrink(last, 1)
+	return widths
 }
 
 func (p *page) cell(row int, column, text, padded string) string {
@@ -181,39 +241,6 @@ func inertRune(r rune) rune {
 		return unicode.ReplacementChar
 	}
 	return r
-}
-
-// columns is how many columns a terminal needs for text.
-func columns(text string) int {
-	n := 0
-	for _, r := range text {
-		n += columnsOf(r)
-	}
-	return n
-}
-
-func columnsOf(r rune) int {
-	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
-		return 0
-	}
-	if kind := width.LookupRune(r).Kind(); kind == width.EastAsianWide || kind == width.EastAsianFullwidth {
-		return 2
-	}
-	return 1
-}
-
-// cut shortens text to most columns.
-func cut(text string, most int) string {
-	if columns(text) <= most {
-		return text
-	}
-	n := 0
-	for i, r := range text {
-		if n += columnsOf(r); n > most-1 {
-			return text[:i] + "…"
-		}
-	}
-	return text
 }
 
 // shorten gives a beginning of each id that no other one on the page has.

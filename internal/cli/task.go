@@ -226,6 +226,8 @@ func (p *page) patchLine(text string) {
 	switch {
 	case strings.HasPrefix(text, "diff ") || strings.HasPrefix(text, "+++") || strings.HasPrefix(text, "---"):
 		color = bold
+	case strings.HasPrefix(text, "index "):
+		text, color = p.clip(text, 0), dim
 	case strings.HasPrefix(text, "@@"):
 		color = cyan
 	case strings.HasPrefix(text, "+"):

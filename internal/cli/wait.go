@@ -147,6 +147,8 @@ func (w *waiter) rests(ctx context.Context, v *app.TaskView) (bool, error) {
 		return w.conflictRests(ctx, v)
 	case v.Waiting(work.Blocked, work.OnChildren):
 		return w.childrenRest(ctx, v)
+	case v.Waiting(work.Ready, work.OnJudges):
+		return w.judgesRest(ctx, v)
 	case v.Waiting(work.Queued, work.OnDependencies):
 		return w.dependenciesRest(ctx, v)
 	}
@@ -185,6 +187,26 @@ func (w *waiter) childrenRest(ctx context.Context, v *app.TaskView) (bool, error
 	}
 	node := findNode(root, v.ID)
 	return node != nil && node.Task.Waiting(work.Blocked, work.OnChildren) && !slices.ContainsFunc(node.Children, moves), nil
+}
+
+// judgesRest: judges rest when one has asked something and no other one moves.
+func (w *waiter) judgesRest(ctx context.Context, v *app.TaskView) (bool, error) {
+	root, err := w.api.TaskTree(ctx, string(v.ID))
+	if err != nil || root == nil {
+		return false, err
+	}
+	node := findNode(root, v.ID)
+	if node == nil {
+		return false, nil
+	}
+	asks := false
+	for _, j := range node.Judges {
+		if moves(&app.TreeNode{Task: j}) {
+			return false, nil
+		}
+		asks = asks || j.Waiting(work.Blocked, work.OnQuestion)
+	}
+	return asks, nil
 }
 
 // moves is true while something automatic goes on at a place or below. What

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudomator/claudomator/internal/app"
+)
+
+func newAgentCommand(s *shell) *cobra.Command {
+	return newGroup("agent", "The programs that do the work", newAgentListCommand(s))
+}
+
+func newAgentListCommand(s *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the agent types, and whether the server can use them", Args: takes(), Example: "  claudomator agent list",
+		RunE: s.call(func(ctx context.Context, api app.API, _ []string) error {
+			all, err := api.Agents(ctx)
+			if err != nil {
+				return err
+			}
+			return s.show(list(all), func(p *page) {
+				var rows [][]string
+				for _, a := range all {
+					usable, found := "yes", orElse(a.Note, a.Path)
+					if !a.Installed {
+						usable, found = "no", orElse(a.Note, "not installed")
+					}
+					rows = append(rows, []string{a.Type, usable, a.Version, found})
+				}
+				p.table("", []string{"TYPE", "USABLE", "VERSION", "FOUND"}, rows)
+			})
+		}),
+	}
+}

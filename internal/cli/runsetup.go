@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// project finds the project of the repository, or makes one.
+func (f *foreground) project(ctx context.Context) (*work.Project, error) {
+	if f.o.project != "" {
+		return f.api.Project(ctx, f.o.project)
+	}
+	repo, err := f.repository()
+	if err != nil {
+		return nil, err
+	}
+	all, err := f.api.Projects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []*work.Project
+	var names, matches []string
+	for _, p := range all {
+		names = append(names, p.Name)
+		if p.Repository == repo {
+			found, matches = append(found, p), append(matches, p.Name)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+	default:
+		return nil, work.Errorf(work.Invalid, "several projects work on %s: %s", repo, strings.Join(matches, ", ")).WithHint("choose one with --project")
+	}
+	name := projectName(repo, names)
+	made, err := f.api.AddProject(ctx, app.ProjectInput{Name: &name, Repository: &repo})
+	if err != nil {
+		return nil, err
+	}
+	return made, f.notice("made project %s for %s", made.Name, made.Repository)
+}
+
+// repository is the top level of the repository that --repo lies in. On another
+// machine's server the path is left to that one.
+func (f *foreground) repository() (string, error) {
+	path, err := absolute(f.o.repo)
+	if err != nil || remotePattern.MatchString(f.o.repo) {
+		return path, err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	for at := real; err == nil; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	_, bare := os.Stat(filepath.Join(real, "HEAD"))
+	switch {
+	case f.shell.server != "" || f.shell.env("CLAUDOMATOR_SERVER") != "":
+		return path, nil
+	case err != nil:
+		return "", work.Errorf(work.Invalid, "there is nothing at %s", path).WithHint("name the repository with --repo PATH")
+	case bare == nil:
+		return real, nil
+	}
+	return "", work.Errorf(work.Invalid, "%s is in no git repository", path).
+		WithHint("go into one, or name it with --repo PATH; `git init` makes one").WithReason("no_repository")
+}
+
+// projectName makes a name of a path or URL that no project has yet.
+func projectName(repo string, taken []string) string {
+	base := strings.TrimSuffix(strings.ToLower(filepath.Base(strings.TrimRight(repo, "/"))), ".git")
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') || r == '-' || r == '_' || r == '.' {
+			return r
+		}
+		return '-'
+	}, base), "-._")
+	if name = head(name, 90); !work.ValidName(name) {
+		name = "project"
+	}
+	for n, first := 2, name; slices.Contains(taken, name); n++ {
+		name = fmt.Sprintf("%s-%d", first, n)
+	}
+	return name
+}
+
+// agent is the type that does the work: the one that was named, else the
+// project's, else the first known program that is installed. Empty: the server
+// finds it out. What cannot be used is refused before anything is made.
+func (f *foreground) agent(ctx context.Context, project *work.Project) (string, error) {
+	all, err := f.api.Agents(ctx)
+	if err != nil {
+		return "", err
+	}
+	if wanted := orElse(f.o.agent, project.Agent); wanted != "" {
+		return f.o.agent, usable(all, wanted)
+	}
+	for _, known := range []string{"claude", "codex", "acp"} {
+		if usable(all, known) == nil {
+			return known, nil
+		}
+	}
+	return "", work.Errorf(work.Invalid, "no agent program is installed here, and none is chosen").WithReason("no_agent").
+		WithHint("install one (claudomator agent list shows which), or run a shell script as the agent: --agent command")
+}
+
+// usable is the error of an agent type that cannot be used, or nil.
+func usable(all []app.AgentInfo, wanted string) error {
+	var names []string
+	for _, a := range all {
+		names = append(names, a.Type)
+		if a.Type != wanted {
+			continue
+		}
+		if a.Installed {
+			return nil
+		}
+		return work.Errorf(work.Invalid, "agent %s cannot be used: %s", wanted, orElse(a.Note, "it is not installed")).
+			WithReason("agent_unusable").WithHint("claudomator agent list shows which can")
+	}
+	err := work.Errorf(work.Invalid, "there is no agent type %q", wanted).WithReason("no_agent")
+	if meant := nearest(wanted, names); meant != "" {
+		return err.WithHint("did you mean %s?", meant)
+	}
+	return err.WithHint("one of: %s", strings.Join(names, ", "))
+}
+
+// policy is who judges: a checker with --check, else whom the project says, and
+// a person where it says nothing.
+func (f *foreground) policy(ctx context.Context, project *work.Project, agent string) (string, error) {
+	if !f.o.check {
+		if project.Policy == "" && len(project.Policies) == 0 {
+			return "human", nil
+		}
+		return "", nil
+	}
+	roles, err := f.api.Roles(ctx)
+	if err != nil {
+		return "", err
+	}
+	var checker work.RoleConfig
+	for _, r := range roles {
+		if r.Name == work.Checker && r.Active {
+			checker = r
+		}
+	}
+	judge := orElse(orElse(checker.Agent, project.Agent), agent)
+	if judge == "command" && len(checker.Command) == 0 {
+		return "", work.Errorf(work.Invalid, "there is no checker: a command cannot judge without one of its own").WithReason("no_checker").
+			WithHint(`claudomator role set checker --agent claude, or --command '["sh","-c","cat >/dev/null; make test"]'`)
+	}
+	all, err := f.api.Agents(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := usable(all, judge); err != nil {
+		return "", fmt.Errorf("choose the checker: %w", err)
+	}
+	return "checked", nil
+}
