@@ -286,10 +286,12 @@ func floats[K ~string](counts map[K]int) map[string]float64 {
 // handler joins the surfaces: running agents at /mcp, people everywhere else.
 func (s *server) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", mcp.New(mcp.Options{Tools: s.service, AllowedHosts: s.cfg.AllowedHosts, Version: version(), Log: s.log}))
+	door := app.NewDoor(s.cfg.AllowedHosts)
+	mux.Handle("/mcp", mcp.New(mcp.Options{Tools: s.service, Door: door, Version: version(), Log: s.log}))
 	mux.Handle("/", api.New(api.Options{
 		API: s.service, Auth: s.service.Authenticate, LastSeq: s.store.LastSeq, Version: version(), Log: s.log,
-		Metrics: telemetry.MetricsHandler(s.metrics(ctx), s.log), AllowedHosts: s.cfg.AllowedHosts,
+		Metrics: telemetry.MetricsHandler(s.metrics(ctx), s.log), Door: door,
+		Admin: mcp.NewAdmin(mcp.AdminOptions{API: s.service, Version: version(), Log: s.log}),
 		Ready: func(ctx context.Context) error { return s.store.DB().PingContext(ctx) },
 	}))
 	return mux

@@ -23,18 +23,20 @@ type Options struct {
 	// so that it can be resumed before the first event came.
 	LastSeq func(ctx context.Context) (int64, error)
 	Metrics http.Handler
-	// AllowedHosts are the names under which the server may be asked for,
-	// besides the loopback names with the served port: "name" or "name:port".
-	AllowedHosts []string
-	Version      string
-	Log          *slog.Logger
+	// Admin serves /mcp/admin: it finds the caller in its context, as everything
+	// here does. Nil: nothing is there.
+	Admin http.Handler
+	// Door knows the names that the server may be asked for under.
+	Door    *app.Door
+	Version string
+	Log     *slog.Logger
 }
 
 type server struct {
 	o        Options
 	mux      *routes
 	doc      *huma.OpenAPI
-	origins  *http.CrossOriginProtection
+	door     *app.Door
 	failures *limiter
 	replays  *replays
 }
@@ -44,7 +46,7 @@ func New(o Options) http.Handler { return newServer(o) }
 
 func newServer(o Options) *server {
 	s := &server{
-		o: o, mux: &routes{ServeMux: http.NewServeMux()}, origins: http.NewCrossOriginProtection(),
+		o: o, mux: &routes{ServeMux: http.NewServeMux()}, door: o.Door,
 		failures: &limiter{}, replays: &replays{},
 	}
 	h := humago.New(s.mux, humaConfig(o.Version))
@@ -59,6 +61,9 @@ func newServer(o Options) *server {
 	s.documents()
 	if o.Metrics != nil {
 		s.mux.HandleFunc("GET /metrics", o.Metrics.ServeHTTP)
+	}
+	if o.Admin != nil {
+		s.mux.HandleFunc("/mcp/admin", o.Admin.ServeHTTP)
 	}
 	return s
 }
@@ -125,7 +130,8 @@ type routes struct {
 	patterns []string
 }
 
-// HandleFunc registers a pattern, "METHOD /path".
+// HandleFunc registers a pattern, "METHOD /path",
+// or a path alone for one that tells methods apart itself.
 func (m *routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
 	m.patterns = append(m.patterns, pattern)
 	m.ServeMux.HandleFunc(pattern, handler)
@@ -133,7 +139,7 @@ func (m *routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 
 // own are the routes that are no use case.
 func own() []string {
-	return []string{"GET /metrics", "GET /openapi.json", "GET /docs"}
+	return []string{"GET /metrics", "GET /openapi.json", "GET /docs", "/mcp/admin"}
 }
 
 // useCases are the registered routes that must stand in the parity table.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/app/apptest"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -75,7 +76,7 @@ func TestClientIsAsTheService(t *testing.T) {
 	var all []*lore
 	for _, remote := range []bool{false, true} {
 		w := newWorld(t)
-		s := subject{world: w, API: w.service, ctx: w.owner(), lore: &lore{names: map[string]string{}, used: map[string]bool{}}}
+		s := subject{world: w, API: w.Service, ctx: w.Owner(), lore: &lore{names: map[string]string{}, used: map[string]bool{}}}
 		if remote {
 			s.API, s.ctx = w.client(), t.Context()
 		}
@@ -187,10 +188,10 @@ func (s subject) reviewed(task work.TaskID) {
 	start := seen[*app.TaskView](s, "StartTask")
 	start(s.StartTask(s.ctx, id))
 	start(s.StartTask(s.ctx, id))
-	s.run(task, changed())
+	s.Run(task, apptest.Changed())
 	view := s.diffs(id)
 	if view.State == work.Ready && view.BlockedOn == work.OnGates {
-		s.run(task, work.End{Outcome: work.Success, Gates: []work.GateResult{{Command: "true"}}})
+		s.Run(task, work.End{Outcome: work.Success, Gates: []work.GateResult{{Command: "true"}}})
 	}
 	reject := seen[*app.TaskView](s, "RejectTask")
 	reject(s.RejectTask(s.ctx, id, app.RejectInput{}))
@@ -198,12 +199,12 @@ func (s subject) reviewed(task work.TaskID) {
 	accept := seen[*app.TaskView](s, "AcceptTask")
 	accept(s.AcceptTask(s.ctx, id, app.AcceptInput{})) // superseded
 	fix := rejected.SupersededBy
-	s.run(fix, work.End{Outcome: work.FailedRun, Error: "exit status 1"})
+	s.Run(fix, work.End{Outcome: work.FailedRun, Error: "exit status 1"})
 	seen[[]work.Item](s, "Attention")(s.Attention(s.ctx))
 	retry := seen[*app.TaskView](s, "RetryTask")
 	retry(s.RetryTask(s.ctx, string(fix), true))
-	s.run(fix, changed())
-	s.run(fix, work.End{Outcome: work.Success, Gates: []work.GateResult{{Command: "true"}}})
+	s.Run(fix, apptest.Changed())
+	s.Run(fix, work.End{Outcome: work.Success, Gates: []work.GateResult{{Command: "true"}}})
 	no := false
 	accept(s.AcceptTask(s.ctx, string(fix), app.AcceptInput{Land: &no}))
 	s.landing(string(fix))
@@ -250,11 +251,11 @@ func (s subject) landing(id string) {
 	list(s.Merges(s.ctx, "nosuchtask"))
 	goOn, abort := seen[*work.Merge](s, "ContinueMerge"), seen[*work.Merge](s, "AbortMerge")
 	conflict := func() {
-		tree, err := s.store.TreeOf(s.t.Context(), m.TaskID)
+		tree, err := s.store.TreeOf(s.Context(), m.TaskID)
 		if err != nil {
-			s.t.Fatal(err)
+			s.Fatal(err)
 		}
-		s.do(tree, work.LandConflict{Merge: m.ID, Current: m.TaskID, Files: []string{"a.go"}})
+		s.Do(tree, work.LandConflict{Merge: m.ID, Current: m.TaskID, Files: []string{"a.go"}})
 	}
 	goOn(s.ContinueMerge(s.ctx, string(m.ID)))
 	conflict()
@@ -271,16 +272,16 @@ func (s subject) children() {
 	child := create(s.CreateTask(s.ctx, app.TaskRequest{ParentTaskID: string(parent.ID), Name: "child"}))
 	later := create(s.CreateTask(s.ctx, app.TaskRequest{ParentTaskID: string(parent.ID), Name: "later"}))
 	seen[*app.TaskView](s, "PostponeTask")(s.PostponeTask(s.ctx, string(later.ID)))
-	x := s.begin(parent.ID)
-	s.do(x.TreeID, work.Ask{Execution: x.ID, Question: work.Question{Text: "which?", Options: []string{"this"}}})
-	s.do(x.TreeID, work.End{Execution: x.ID, Fence: x.Fence, Outcome: work.Asked})
+	x := s.Begin(parent.ID, "token")
+	s.Do(x.TreeID, work.Ask{Execution: x.ID, Question: work.Question{Text: "which?", Options: []string{"this"}}})
+	s.Do(x.TreeID, work.End{Execution: x.ID, Fence: x.Fence, Outcome: work.Asked})
 	answer := seen[*app.TaskView](s, "AnswerTask")
 	answer(s.AnswerTask(s.ctx, string(parent.ID), "this"))
 	answer(s.AnswerTask(s.ctx, string(parent.ID), "that"))
-	s.run(parent.ID, changed())
-	s.run(child.ID, work.End{Outcome: work.FailedRun, Error: "no"})
+	s.Run(parent.ID, apptest.Changed())
+	s.Run(child.ID, work.End{Outcome: work.FailedRun, Error: "no"})
 	seen[*app.TaskView](s, "SubmitTask")(s.SubmitTask(s.ctx, string(child.ID)))
-	s.run(child.ID, work.End{Outcome: work.FailedRun, Error: "no"})
+	s.Run(child.ID, work.End{Outcome: work.FailedRun, Error: "no"})
 	seen[*app.TaskView](s, "DropTask")(s.DropTask(s.ctx, string(child.ID)))
 	seen[*app.TaskView](s, "MessageTask")(s.MessageTask(s.ctx, string(parent.ID), "one more thing"))
 	seen[*app.TreeNode](s, "TaskTree")(s.TaskTree(s.ctx, string(child.ID)))
@@ -297,7 +298,7 @@ func (s subject) listening() {
 	seen[*app.Stats](s, "Stats")(s.Stats(s.ctx))
 	last, err := s.store.LastSeq(s.ctx)
 	if err != nil {
-		s.t.Fatal(err)
+		s.Fatal(err)
 	}
 	for e, err := range s.Events(s.ctx, 0) {
 		s.lore.note("Events", e, err)
@@ -305,5 +306,5 @@ func (s subject) listening() {
 			return
 		}
 	}
-	s.t.Error("the stream ended by itself")
+	s.Error("the stream ended by itself")
 }

@@ -2,11 +2,8 @@ package api
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"runtime/debug"
-	"slices"
-	"strings"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
@@ -24,13 +21,8 @@ func harden(h http.Header) {
 
 // admit refuses what may not come in, and puts the caller into the context.
 func (s *server) admit(r *http.Request) (*http.Request, error) {
-	if !s.knownHost(r) {
-		return r, &Problem{Status: http.StatusMisdirectedRequest, Code: work.Forbidden, Reason: "host",
-			Detail: fmt.Sprintf("the server is not known as %q", r.Host), Hint: "add the name to the allowed hosts of the server's configuration"}
-	}
-	if err := s.origins.Check(r); err != nil {
-		return r, work.Errorf(work.Forbidden, "the request comes from another site").WithReason("cross_origin").
-			WithHint("only pages of the server itself may change anything")
+	if err := s.door.Refuses(r); err != nil {
+		return r, err
 	}
 	caller, err := s.authenticate(r)
 	if err != nil {
@@ -39,32 +31,10 @@ func (s *server) admit(r *http.Request) (*http.Request, error) {
 	return r.WithContext(app.WithCaller(r.Context(), caller)), nil
 }
 
-// knownHost holds the Host header against the names the server goes by: a page
-// that points its own name at this machine cannot talk to the server with it.
-func (s *server) knownHost(r *http.Request) bool {
-	host := strings.ToLower(r.Host)
-	if slices.ContainsFunc(s.o.AllowedHosts, func(h string) bool { return strings.ToLower(h) == host }) {
-		return true
-	}
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok {
-		return false
-	}
-	_, port, err := net.SplitHostPort(local.String())
-	if err != nil {
-		return false
-	}
-	name, given, err := net.SplitHostPort(host)
-	if err != nil { // no port: the scheme's own
-		name, given = strings.Trim(host, "[]"), "80"
-	}
-	return given == port && slices.Contains(append([]string{"localhost", "127.0.0.1", "::1"}, s.o.AllowedHosts...), name)
-}
-
 // authenticate finds who asks. After too many failures of one address only
 // secrets that are known to be good are looked up for it.
 func (s *server) authenticate(r *http.Request) (app.Caller, error) {
-	secret, from := bearer(r), network(r.RemoteAddr)
+	secret, from := app.Bearer(r), network(r.RemoteAddr)
 	if s.failures.exceeded(from) && !s.failures.trusts(secret) {
 		return app.Caller{}, work.Errorf(work.Exhausted, "too many credentials failed").WithReason("authentication_failures").WithHint("wait a minute")
 	}
@@ -78,16 +48,6 @@ func (s *server) authenticate(r *http.Request) (app.Caller, error) {
 	return caller, err
 }
 
-// bearer is the token of the Authorization header; the scheme is spelled in
-// any case.
-func bearer(r *http.Request) string {
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(secret)
-}
-
 // answer is a response that knows whether it has begun.
 type answer struct {
 	http.ResponseWriter
@@ -96,6 +56,9 @@ type answer struct {
 
 // WriteHeader sends the status.
 func (w *answer) WriteHeader(status int) {
+	if w.begun { // it is sent: a second one would only be logged, as if it were news
+		return
+	}
 	w.begun = true
 	w.ResponseWriter.WriteHeader(status)
 }

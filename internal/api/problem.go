@@ -16,21 +16,8 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// Problem is how every error is answered: RFC 9457, and what the domain adds.
-type Problem struct {
-	Type    string         `json:"type" doc:"Always about:blank: the code says what kind of problem it is"`
-	Title   string         `json:"title" doc:"The status in words"`
-	Status  int            `json:"status"`
-	Detail  string         `json:"detail" doc:"What is wrong, for a person"`
-	Code    work.Code      `json:"code" doc:"The class of the error"`
-	Reason  string         `json:"reason,omitempty" doc:"A stable word for one kind of refusal, such as superseded or integrating"`
-	Hint    string         `json:"hint,omitempty" doc:"What can be done about it"`
-	Allowed []work.Action  `json:"allowed,omitzero" doc:"What can be asked of the task instead"`
-	Details map[string]any `json:"details,omitempty" doc:"Machine-readable facts, such as the path of a cycle"`
-}
-
-// Error makes a problem an error.
-func (p *Problem) Error() string { return p.Detail }
+// Problem is how every error is answered, with what huma asks of an answer.
+type Problem struct{ app.Problem }
 
 // GetStatus is huma's question for the HTTP status.
 func (p *Problem) GetStatus() int { return p.Status }
@@ -41,40 +28,25 @@ func (p *Problem) ContentType(string) string { return "application/problem+json"
 // GetHeaders is huma's question for more headers.
 func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
-	p.headers(h)
+	p.Headers(h, "claudomator")
 	return h
 }
 
-func (p *Problem) headers(h http.Header) {
-	switch p.Status {
-	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Bearer realm="claudomator"`)
-	case http.StatusTooManyRequests:
-		h.Set("Retry-After", "60")
-	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", "1")
-	}
-}
-
 func (p *Problem) write(w http.ResponseWriter) {
-	p = p.fill()
-	p.headers(w.Header())
+	p.Headers(w.Header(), "claudomator")
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone misses nothing
 }
 
-func (p *Problem) fill() *Problem {
-	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
-	return p
-}
+// refusal is a problem that no code alone stands for.
+func refusal(p app.Problem) *Problem { return &Problem{*p.Fill()} }
 
 // problem turns any error into what is answered. What is a bug is logged here,
 // once, and answered with the id it is logged under.
 func (s *server) problem(ctx context.Context, doing string, err error) *Problem {
-	var ready *Problem
-	if errors.As(err, &ready) {
-		return ready.fill()
+	if ready := (*app.Problem)(nil); errors.As(err, &ready) {
+		return &Problem{*ready}
 	}
 	if ctx.Err() != nil { // the client is gone: nobody reads this, and it is no bug
 		err = work.Errorf(work.Unavailable, "the request was given up: %w", context.Cause(ctx))
@@ -83,26 +55,14 @@ func (s *server) problem(ctx context.Context, doing string, err error) *Problem 
 	if !ok || e.Code == work.Internal {
 		return s.bug(ctx, doing, err)
 	}
-	p := &Problem{Status: app.HTTPStatus(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
-	for key, value := range e.Details {
-		if allowed, ok := value.([]work.Action); ok && key == "allowed" {
-			p.Allowed = append([]work.Action{}, allowed...) // nothing is allowed: say so
-			continue
-		}
-		if p.Details == nil {
-			p.Details = map[string]any{}
-		}
-		p.Details[key] = value
-	}
-	return p.fill()
+	return &Problem{*app.ProblemOf(e)}
 }
 
 func (s *server) bug(ctx context.Context, doing string, err error) *Problem {
 	id := app.RandomIDs{}.New()
 	s.o.Log.ErrorContext(ctx, "internal error", "id", id, "doing", doing, "error", err)
-	p := &Problem{Status: http.StatusInternalServerError, Code: work.Internal,
-		Detail: "internal error " + id, Hint: "the server's log has the details under this id", Details: map[string]any{"id": id}}
-	return p.fill()
+	return refusal(app.Problem{Status: http.StatusInternalServerError, Code: work.Internal,
+		Detail: "internal error " + id, Hint: "the server's log has the details under this id", Details: map[string]any{"id": id}})
 }
 
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
@@ -110,18 +70,18 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func missing(r *http.Request) *Problem {
-	return &Problem{Status: http.StatusNotFound, Code: work.NotFound, Reason: "route",
-		Detail: fmt.Sprintf("there is nothing at %s", r.URL.Path), Hint: "/docs lists what there is"}
+	return refusal(app.Problem{Status: http.StatusNotFound, Code: work.NotFound, Reason: "route",
+		Detail: fmt.Sprintf("there is nothing at %s", r.URL.Path), Hint: "/docs lists what there is"})
 }
 
 func wrongMethod(r *http.Request, allow string) *Problem {
-	return &Problem{Status: http.StatusMethodNotAllowed, Code: work.Invalid, Reason: "method",
-		Detail: fmt.Sprintf("%s is not possible at %s", r.Method, r.URL.Path), Hint: "possible: " + allow}
+	return refusal(app.Problem{Status: http.StatusMethodNotAllowed, Code: work.Invalid, Reason: "method",
+		Detail: fmt.Sprintf("%s is not possible at %s", r.Method, r.URL.Path), Hint: "possible: " + allow})
 }
 
 func tooLarge() *Problem {
-	return &Problem{Status: http.StatusRequestEntityTooLarge, Code: work.Invalid, Reason: "too_large",
-		Detail: fmt.Sprintf("the request body is larger than %d MiB", maxBody>>20), Hint: "put long material into a file of the repository"}
+	return refusal(app.Problem{Status: http.StatusRequestEntityTooLarge, Code: work.Invalid, Reason: "too_large",
+		Detail: fmt.Sprintf("the request body is larger than %d MiB", maxBody>>20), Hint: "put long material into a file of the repository"})
 }
 
 // ownProblems puts our problem in the place of the framework's: what it found
@@ -131,16 +91,16 @@ func ownProblems(_ huma.Context, _ string, v any) (any, error) {
 	if !ok {
 		return v, nil
 	}
-	p := &Problem{Status: m.Status, Detail: m.Detail, Code: work.Invalid}
+	p := app.Problem{Status: m.Status, Detail: m.Detail, Code: work.Invalid}
 	switch m.Status {
 	case http.StatusRequestEntityTooLarge:
-		return tooLarge().fill(), nil
+		return tooLarge(), nil
 	case http.StatusUnsupportedMediaType:
 		p.Reason, p.Detail, p.Hint = "content_type", "the body is not JSON", "send Content-Type: application/json"
-		return p.fill(), nil
+		return refusal(p), nil
 	case http.StatusInternalServerError: // a body that stopped coming
 		p.Code = work.Unavailable
-		return p.fill(), nil
+		return refusal(p), nil
 	case http.StatusBadRequest:
 		p.Reason, p.Hint = "unreadable", "the body must be one JSON document"
 	default:
@@ -156,7 +116,7 @@ func ownProblems(_ huma.Context, _ string, v any) (any, error) {
 		p.Details = map[string]any{"fields": slices.Compact(fields(m.Errors))}
 	}
 	p.Detail = cmp.Or(p.Detail, http.StatusText(m.Status))
-	return p.fill(), nil
+	return refusal(p), nil
 }
 
 // fields names where something is wrong, as a client spells it.

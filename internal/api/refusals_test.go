@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/app/apptest"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -21,9 +22,9 @@ import (
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
-	task := w.task(app.TaskRequest{Name: "first"})
-	read, err := w.service.CreateToken(w.owner(), "reader", app.ScopeRead)
+	w.Project("house")
+	task := w.Task(app.TaskRequest{Name: "first"})
+	read, err := w.Service.CreateToken(w.Owner(), "reader", app.ScopeRead)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestRefusals(t *testing.T) {
 		{name: "no policy", method: "POST", path: "/api/tasks", body: `{"name":"a","review":"strict"}`, status: 422, code: work.Invalid, says: "strict"},
 		{name: "no repository", method: "POST", path: "/api/projects", body: `{"name":"b","repository":"relative"}`, status: 422, code: work.Invalid, says: "relative"},
 		{name: "a name that is taken", method: "POST", path: "/api/projects", body: `{"name":"house"}`, status: 409, code: work.Conflict},
-		{name: "bad role", method: "PUT", path: "/api/roles/checker", body: `{"command":["x"],"agent":"claude"}`, status: 422, code: work.Invalid},
+		{name: "bad role", method: "PUT", path: "/api/roles/checker", body: `{"agent":"command"}`, status: 422, code: work.Invalid},
 		{name: "bad scope", method: "POST", path: "/api/tokens", body: `{"name":"x","scope":"root"}`, status: 422, code: work.Invalid, says: "root", hint: "admin or read"},
 		{name: "wrong state", method: "POST", path: "/api/tasks/" + string(task.ID) + "/accept", status: 409, code: work.Illegal, says: "PENDING", hint: "start"},
 		{name: "cycle", method: "PATCH", path: "/api/tasks/" + string(task.ID), body: `{"depends_on":["` + string(task.ID) + `"]}`, status: 422, code: work.Invalid, says: "circle"},
@@ -115,17 +116,17 @@ func TestRefusals(t *testing.T) {
 	if diff := cmp.Diff(before, w.picture()); diff != "" {
 		t.Errorf("something was half-written:\n%s", diff)
 	}
-	if strings.Contains(w.log.String(), "internal error") {
-		t.Errorf("a refusal was logged as a bug:\n%s", w.log)
+	if strings.Contains(w.Log.String(), "internal error") {
+		t.Errorf("a refusal was logged as a bug:\n%s", w.Log)
 	}
 }
 
 // picture is all that a request could have changed.
 func (w *world) picture() string {
-	w.t.Helper()
-	seq, err := w.store.LastSeq(w.t.Context())
+	w.Helper()
+	seq, err := w.store.LastSeq(w.Context())
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	var all []any
 	all = append(all, seq)
@@ -139,8 +140,8 @@ func (w *world) picture() string {
 func TestIllegalNamesWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
-	task := w.task(app.TaskRequest{Name: "a"})
+	w.Project("house")
+	task := w.Task(app.TaskRequest{Name: "a"})
 	got := w.ask("POST", "/api/tasks/"+string(task.ID)+"/accept", "")
 	if !slices.Contains(got.Allowed, work.DoStart) || got.Reason != "wrong_state" || got.Title != "Conflict" || got.Type != "about:blank" {
 		t.Errorf("%s", got.body)
@@ -175,7 +176,7 @@ func TestEveryCodeHasItsStatus(t *testing.T) {
 func newWorldWith(t *testing.T, fail func(context.Context) error) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.handler.o.API = failing{w.service, fail}
+	w.handler.o.API = failing{w.Service, fail}
 	w.handler = newServer(w.handler.o)
 	w.http.Config.Handler = w.handler
 	return w
@@ -198,8 +199,8 @@ func TestBugsAreInTheLog(t *testing.T) {
 	if got.status != 500 || id == "" || strings.Contains(string(got.body), "secret") {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
-	if n := strings.Count(w.log.String(), id); n != 1 || !strings.Contains(w.log.String(), "on fire") {
-		t.Errorf("the id is in the log %d times:\n%s", n, w.log)
+	if n := strings.Count(w.Log.String(), id); n != 1 || !strings.Contains(w.Log.String(), "on fire") {
+		t.Errorf("the id is in the log %d times:\n%s", n, w.Log)
 	}
 }
 
@@ -208,8 +209,8 @@ func TestPanicsEndTheirRequestOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, func(context.Context) error { panic("out of cheese") })
 	got := w.ask("GET", "/api/projects", "")
-	if got.status != 500 || got.Code != work.Internal || !strings.Contains(w.log.String(), "out of cheese") {
-		t.Errorf("%d %s\n%s", got.status, got.body, w.log)
+	if got.status != 500 || got.Code != work.Internal || !strings.Contains(w.Log.String(), "out of cheese") {
+		t.Errorf("%d %s\n%s", got.status, got.body, w.Log)
 	}
 	if got := w.ask("GET", "/api/tasks", ""); got.status != 200 {
 		t.Errorf("after the panic: %d %s", got.status, got.body)
@@ -220,16 +221,16 @@ func TestPanicsEndTheirRequestOnly(t *testing.T) {
 func TestTornAnswersAreCutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("torn")
-	task := w.task(app.TaskRequest{Name: "a", Start: true})
-	w.run(task.ID, changed())
+	w.Project("torn")
+	task := w.Task(app.TaskRequest{Name: "a", Start: true})
+	w.Run(task.ID, apptest.Changed())
 	var out strings.Builder
 	err := w.client().TaskDiff(t.Context(), string(task.ID), &out)
 	if work.CodeOf(err) != work.Unavailable || out.Len() == 0 {
 		t.Errorf("%v after %d bytes", err, out.Len())
 	}
-	if !strings.Contains(w.log.String(), "read the vault: torn") {
-		t.Errorf("the log does not say why:\n%s", w.log)
+	if !strings.Contains(w.Log.String(), "read the vault: torn") {
+		t.Errorf("the log does not say why:\n%s", w.Log)
 	}
 }
 
@@ -237,7 +238,7 @@ func TestTornAnswersAreCutOff(t *testing.T) {
 func TestCriteriaAsListOrText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
+	w.Project("house")
 	for in, want := range map[string][]string{`"one"`: {"one"}, `["one","two"]`: {"one", "two"}} {
 		got := w.ask("POST", "/api/tasks", `{"name":"a","acceptance_criteria":`+in+`}`)
 		var view app.TaskView
@@ -254,9 +255,9 @@ func TestCriteriaAsListOrText(t *testing.T) {
 func TestNothingInternalLeaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
-	task := w.task(app.TaskRequest{Name: "a", Start: true})
-	w.begin(task.ID)
+	w.Project("house")
+	task := w.Task(app.TaskRequest{Name: "a", Start: true})
+	w.Begin(task.ID, "token")
 	id := string(task.ID)
 	for _, path := range []string{"/api/tasks", "/api/tasks/" + id, "/api/tasks/" + id + "/tree", "/api/tasks/" + id + "/executions", "/api/tokens", "/api/projects"} {
 		got := w.ask("GET", path, "")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -65,7 +66,7 @@ func (p *replays) serve(s *server, w http.ResponseWriter, r *http.Request, next 
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s %s\n%s", r.Method, r.URL.RequestURI(), body))
 	// The credential is part of the key: nobody is answered with what another
 	// asked for.
-	id := sha256.Sum256([]byte(bearer(r) + "\x00" + key))
+	id := sha256.Sum256([]byte(app.Bearer(r) + "\x00" + key))
 	known, mine, err := p.begin(r.Context(), id, digest)
 	if err != nil {
 		s.refuse(w, r, err)

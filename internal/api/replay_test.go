@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/app/apptest"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
 // at once makes n requests in parallel.
 func (w *world) atOnce(n int, method, path, body string, edits ...func(*http.Request)) []received {
-	w.t.Helper()
+	w.Helper()
 	out := make([]received, n)
 	var all sync.WaitGroup
 	for i := range n {
@@ -27,7 +28,7 @@ func (w *world) atOnce(n int, method, path, body string, edits ...func(*http.Req
 func TestOneTaskForOneKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
+	w.Project("house")
 	ids := map[work.TaskID]int{}
 	for _, got := range w.atOnce(20, "POST", "/api/tasks", `{"name":"a","start":true}`, header("Idempotency-Key", "k1")) {
 		var view app.TaskView
@@ -46,7 +47,7 @@ func TestOneTaskForOneKey(t *testing.T) {
 	for range 2 {
 		w.ask("POST", "/api/tasks", `{"name":"a"}`)
 	}
-	page, err := w.service.Tasks(w.owner(), app.TaskQuery{})
+	page, err := w.Service.Tasks(w.Owner(), app.TaskQuery{})
 	if err != nil || len(page.Items) != 3 {
 		t.Errorf("%d tasks, %v; without a key each request makes one", len(page.Items), err)
 	}
@@ -56,8 +57,8 @@ func TestOneTaskForOneKey(t *testing.T) {
 func TestOneRunForManyStarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
-	task := w.task(app.TaskRequest{Name: "a"})
+	w.Project("house")
+	task := w.Task(app.TaskRequest{Name: "a"})
 	started := 0
 	for _, got := range w.atOnce(50, "POST", "/api/tasks/"+string(task.ID)+"/start", "") {
 		switch {
@@ -67,7 +68,7 @@ func TestOneRunForManyStarts(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	runs, err := w.service.Executions(w.owner(), string(task.ID))
+	runs, err := w.Service.Executions(w.Owner(), string(task.ID))
 	if err != nil || started != 1 || len(runs) != 1 {
 		t.Errorf("%d were started, executions %v, %v", started, runs, err)
 	}
@@ -77,8 +78,8 @@ func TestOneRunForManyStarts(t *testing.T) {
 func TestKeysRepeatAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.project("house")
-	task := w.task(app.TaskRequest{Name: "a"})
+	p := w.Project("house")
+	task := w.Task(app.TaskRequest{Name: "a"})
 	for i, r := range []struct{ method, path, body string }{
 		{"POST", "/api/projects", `{"name":"garden"}`},
 		{"PATCH", "/api/projects/" + string(p.ID), `{"setup":"make"}`},
@@ -103,7 +104,7 @@ func TestKeysRepeatAnswers(t *testing.T) {
 			t.Errorf("%s %s: %d of %d were replayed", r.method, r.path, replayed, len(answers))
 		}
 	}
-	versions, err := w.service.Role(w.owner(), "checker")
+	versions, err := w.Service.Role(w.Owner(), "checker")
 	if err != nil || len(versions) != 1 {
 		t.Errorf("%d versions of the role, %v", len(versions), err)
 	}
@@ -116,14 +117,14 @@ func TestKeysRepeatAnswers(t *testing.T) {
 func TestRefusalsAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
-	task := w.task(app.TaskRequest{Name: "a", Start: true})
+	w.Project("house")
+	task := w.Task(app.TaskRequest{Name: "a", Start: true})
 	key := header("Idempotency-Key", "k")
 	path := "/api/tasks/" + string(task.ID) + "/accept"
 	if got := w.ask("POST", path, "", key); got.status != 409 {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
-	w.run(task.ID, changed())
+	w.Run(task.ID, apptest.Changed())
 	if got := w.ask("POST", path, "", key); got.status != 200 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -133,7 +134,7 @@ func TestRefusalsAreNotRepeated(t *testing.T) {
 func TestKeysBelongToTheirCredential(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	other, err := w.service.CreateToken(w.owner(), "other", app.ScopeRead)
+	other, err := w.Service.CreateToken(w.Owner(), "other", app.ScopeRead)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func humaConfig(version string) huma.Config {
 			},
 			Security: []map[string][]string{{"token": {}}},
 		},
-		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		Formats:                      map[string]huma.Format{"application/json": exactJSON(), "json": exactJSON()},
 		DefaultFormat:                "application/json",
 		Transformers:                 []huma.Transformer{ownProblems},
 		RejectUnknownQueryParameters: true,

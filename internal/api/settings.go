@@ -15,9 +15,7 @@ func (s *server) merges(h huma.API) {
 	add(s, h, endpoint{method: http.MethodPost, path: "/api/tasks/{id}/merge", id: "StartMerge", summary: "Begin to land a COMPLETED task", status: http.StatusAccepted},
 		func(ctx context.Context, in *struct {
 			Ref
-			Body *struct {
-				Into string `json:"into,omitempty" doc:"The branch; the project's when left out"`
-			} `nameHint:"MergeRequest"`
+			Body *app.MergeRequest
 		},
 		) (*work.Merge, error) {
 			return api.StartMerge(ctx, in.ID, value(in.Body).Into)
@@ -64,10 +62,7 @@ func (s *server) settings(h huma.API) {
 		func(ctx context.Context, _ *struct{}) ([]app.Token, error) { return list(api.Tokens(ctx)) })
 	add(s, h, endpoint{method: http.MethodPost, path: "/api/tokens", id: "CreateToken", summary: "Make a credential; its secret is shown this once", status: http.StatusCreated},
 		func(ctx context.Context, in *struct {
-			Body struct {
-				Name  string    `json:"name" doc:"Who or what it is for"`
-				Scope app.Scope `json:"scope" doc:"admin: everything; read: no changes"`
-			} `nameHint:"TokenRequest"`
+			Body app.TokenRequest
 		},
 		) (*app.NewToken, error) {
 			return api.CreateToken(ctx, in.Body.Name, in.Body.Scope)

@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -168,7 +169,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, after int64, kee
 			}
 			err = out.batch(e, events, keep)
 		case <-beat.C:
-			if _, err = s.o.Auth(ctx, bearer(r)); err == nil {
+			if _, err = s.o.Auth(ctx, app.Bearer(r)); err == nil {
 				err = out.beat()
 			}
 		case <-ctx.Done():

@@ -27,12 +27,12 @@ type listener struct {
 }
 
 func (w *world) listen(query string, edits ...func(*http.Request)) *listener {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
-	w.t.Cleanup(cancel)
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	w.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, "GET", w.http.URL+"/api/events"+query, nil)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+w.token)
 	for _, edit := range edits {
@@ -40,13 +40,13 @@ func (w *world) listen(query string, edits ...func(*http.Request)) *listener {
 	}
 	resp, err := w.http.Client().Do(r)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = resp.Body.Close() })
+	w.Cleanup(func() { _ = resp.Body.Close() })
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
-		w.t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+		w.Fatalf("%d %v", resp.StatusCode, resp.Header)
 	}
-	return &listener{w.t, bufio.NewScanner(resp.Body), cancel}
+	return &listener{w.TB, bufio.NewScanner(resp.Body), cancel}
 }
 
 // next is the next message that has data; beats are passed over.
@@ -74,9 +74,9 @@ func (l *listener) next() (id int64, data string) {
 func TestStreamsBeginWhereAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
-	a := w.task(app.TaskRequest{Name: "a"})
-	b := w.task(app.TaskRequest{Name: "b"})
+	w.Project("house")
+	a := w.Task(app.TaskRequest{Name: "a"})
+	b := w.Task(app.TaskRequest{Name: "b"})
 	last, err := w.store.LastSeq(t.Context())
 	if err != nil || last < 2 {
 		t.Fatal(last, err)
@@ -93,10 +93,10 @@ func TestStreamsBeginWhereAsked(t *testing.T) {
 		t.Errorf("of one task: %d %s", id, data)
 	}
 	now, tree := w.listen(""), w.listen("?tree="+string(a.ID))
-	if _, err := w.service.StartTask(w.owner(), string(b.ID)); err != nil {
+	if _, err := w.Service.StartTask(w.Owner(), string(b.ID)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.service.StartTask(w.owner(), string(a.ID)); err != nil {
+	if _, err := w.Service.StartTask(w.Owner(), string(a.ID)); err != nil {
 		t.Fatal(err)
 	}
 	if id, data := now.next(); id != last+1 || !strings.Contains(data, string(b.ID)) {
@@ -111,13 +111,13 @@ func TestStreamsBeginWhereAsked(t *testing.T) {
 func TestStreamsHaveNoGap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
+	w.Project("house")
 	const writers, each = 4, 15
 	var writing sync.WaitGroup
 	for i := range writers {
 		writing.Go(func() {
 			for j := range each {
-				if _, err := w.service.CreateTask(w.owner(), app.TaskRequest{Name: fmt.Sprint(i, j), Start: j%2 == 0}); err != nil {
+				if _, err := w.Service.CreateTask(w.Owner(), app.TaskRequest{Name: fmt.Sprint(i, j), Start: j%2 == 0}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -155,10 +155,10 @@ func TestStreamsHaveNoGap(t *testing.T) {
 func TestClientStreamsGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.project("house")
+	w.Project("house")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w.task(app.TaskRequest{Name: "first"})
+	w.Task(app.TaskRequest{Name: "first"})
 	want := int64(1)
 	for e, err := range w.client().Events(ctx, 0) {
 		if err != nil {
@@ -173,7 +173,7 @@ func TestClientStreamsGoOn(t *testing.T) {
 		if want%10 == 0 {
 			w.http.CloseClientConnections()
 		}
-		w.task(app.TaskRequest{Name: "more"})
+		w.Task(app.TaskRequest{Name: "more"})
 	}
 	t.Error("the stream ended by itself")
 }
@@ -253,7 +253,7 @@ func BenchmarkStreams(b *testing.B) {
 	for _, events := range []int{1, 50} {
 		b.Run(fmt.Sprint("events=", events), func(b *testing.B) {
 			w := newWorld(b)
-			w.project("house")
+			w.Project("house")
 			listeners := make([]*listener, clients)
 			for i := range listeners {
 				listeners[i] = w.listen("")
@@ -268,7 +268,7 @@ func BenchmarkStreams(b *testing.B) {
 					})
 				}
 				for range events {
-					w.task(app.TaskRequest{Name: "a"}) // one event
+					w.Task(app.TaskRequest{Name: "a"}) // one event
 				}
 				all.Wait()
 			}

@@ -10,23 +10,11 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-type taskFilter struct {
-	Project  string       `query:"project" doc:"Only of this project"`
-	Parent   string       `query:"parent" doc:"Only children of this task"`
-	States   []work.State `query:"state,explode" doc:"Only in one of these states; may be repeated"`
-	Tag      string       `query:"tag" doc:"Only with this tag"`
-	Text     string       `query:"text" doc:"Only with this text in name or description"`
-	TopLevel bool         `query:"top_level" doc:"Only tasks without parent that judge nothing"`
-	All      bool         `query:"all" doc:"Superseded attempts and judging tasks too"`
-	After    string       `query:"after" doc:"The next of the page before"`
-	Limit    int          `query:"limit" minimum:"0" doc:"Tasks a page, at most 500; 50 when left out"`
-}
-
 func (s *server) tasks(h huma.API) {
 	api := s.o.API
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks", id: "Tasks", summary: "List tasks, newest first, in pages"},
-		func(ctx context.Context, in *taskFilter) (app.Page[*work.Task], error) {
-			page, err := api.Tasks(ctx, app.TaskQuery(*in))
+		func(ctx context.Context, in *app.TaskQuery) (app.Page[*work.Task], error) {
+			page, err := api.Tasks(ctx, *in)
 			page.Items, err = list(page.Items, err)
 			return page, err
 		})
@@ -66,9 +54,7 @@ func (s *server) tasks(h huma.API) {
 // words is what a person says to a task.
 type words struct {
 	Ref
-	Body struct {
-		Text string `json:"text" doc:"What to say"`
-	} `nameHint:"Words"`
+	Body app.Words
 }
 
 type rejection struct {
@@ -83,9 +69,7 @@ type acceptance struct {
 
 type retrial struct {
 	Ref
-	Body *struct {
-		Fresh bool `json:"fresh,omitempty" doc:"Start again from the base; what is there is kept as a snapshot"`
-	} `nameHint:"RetryRequest"`
+	Body *app.RetryRequest
 }
 
 func (s *server) taskActions(h huma.API) {

@@ -67,120 +67,141 @@ type API interface {
 
 // ProjectInput is what a project is made or changed with; nil fields stay.
 type ProjectInput struct {
-	Name        *string            `json:"name,omitempty"`
-	Repository  *string            `json:"repository,omitempty"`
-	Branch      *string            `json:"branch,omitempty"`
-	Setup       *string            `json:"setup,omitempty"`
-	Validate    *[]string          `json:"validate,omitempty"`
-	Deploy      *string            `json:"deploy,omitempty"`
-	Policy      *string            `json:"policy,omitempty"`
-	Policies    *map[string]string `json:"policies,omitempty"`
-	MaxFixes    *int               `json:"max_fix_attempts,omitempty"`
-	Agent       *string            `json:"agent,omitempty"`
-	Isolation   *string            `json:"isolation,omitempty"`
-	Limits      *work.Limits       `json:"limits,omitempty"`
-	Environment *map[string]string `json:"environment,omitempty"`
-	AutoLand    *bool              `json:"auto_land,omitempty"`
-	Lessons     *[]string          `json:"lessons,omitempty"`
+	Name        *string            `json:"name,omitempty" doc:"Short name: lower-case letters, digits, dash, dot, underscore"`
+	Repository  *string            `json:"repository,omitempty" doc:"Path or URL of a git repository; none: a private empty one"`
+	Branch      *string            `json:"branch,omitempty" doc:"Default branch; the repository's own when left out"`
+	Setup       *string            `json:"setup,omitempty" doc:"Shell command that prepares a fresh workspace"`
+	Validate    *[]string          `json:"validate,omitempty" doc:"Shell commands that check a result"`
+	Deploy      *string            `json:"deploy,omitempty" doc:"Shell command that deploys what was landed"`
+	Policy      *string            `json:"policy,omitempty" doc:"Review policy: none, human, checked or arbitrated"`
+	Policies    *map[string]string `json:"policies,omitempty" doc:"Review policy by ROLE/DEPTH, such as builder/*"`
+	MaxFixes    *int               `json:"max_fix_attempts,omitempty" doc:"How often rejected work is fixed before a person decides, 0 to 100"`
+	Agent       *string            `json:"agent,omitempty" doc:"Agent type of tasks that name none"`
+	Isolation   *string            `json:"isolation,omitempty" doc:"How runs are kept apart: none"`
+	Limits      *work.Limits       `json:"limits,omitempty" doc:"Limits of its tasks"`
+	Environment *map[string]string `json:"environment,omitempty" doc:"Environment variables of its runs"`
+	AutoLand    *bool              `json:"auto_land,omitempty" doc:"Land accepted work at once"`
+	Lessons     *[]string          `json:"lessons,omitempty" doc:"What later agents should know"`
 }
 
 // TaskRequest is what a person or a file gives to make a task. The names are
 // those of the task itself.
 type TaskRequest struct {
-	Project            string        `json:"project,omitempty" yaml:"project"`       // name or id
-	ProjectID          string        `json:"project_id,omitempty" yaml:"project_id"` // the same
-	ParentTaskID       string        `json:"parent_task_id,omitempty" yaml:"parent_task_id"`
-	Name               string        `json:"name" yaml:"name"`
-	Description        string        `json:"description,omitempty" yaml:"description"`
-	RepositoryURL      string        `json:"repository_url,omitempty" yaml:"repository_url"`
-	BranchName         string        `json:"branch_name,omitempty" yaml:"branch_name"`
-	Agent              AgentInput    `json:"agent,omitzero" yaml:"agent"`
-	Timeout            work.Duration `json:"timeout,omitzero" yaml:"timeout"`
-	Retry              RetryInput    `json:"retry,omitzero" yaml:"retry"`
-	Priority           string        `json:"priority,omitempty" yaml:"priority"`
-	Tags               []string      `json:"tags,omitempty" yaml:"tags"`
-	DependsOn          []string      `json:"depends_on,omitempty" yaml:"depends_on"`
-	AcceptanceCriteria StringList    `json:"acceptance_criteria,omitempty" yaml:"acceptance_criteria"`
-	Gates              []string      `json:"gates,omitempty" yaml:"gates"`
-	Review             string        `json:"review,omitempty" yaml:"review"`
-	Draft              bool          `json:"draft,omitempty" yaml:"draft"`
-	CommitType         string        `json:"commit_type,omitempty" yaml:"commit_type"`
-	Start              bool          `json:"start,omitempty" yaml:"start"`
+	Project            string        `json:"project,omitempty" yaml:"project" doc:"Name or id of the project; the only one there is when left out"`
+	ProjectID          string        `json:"project_id,omitempty" yaml:"project_id" doc:"The same as project"`
+	ParentTaskID       string        `json:"parent_task_id,omitempty" yaml:"parent_task_id" doc:"The task it becomes a child of"`
+	Name               string        `json:"name" yaml:"name" doc:"Short title"`
+	Description        string        `json:"description,omitempty" yaml:"description" doc:"What it is about, for people"`
+	RepositoryURL      string        `json:"repository_url,omitempty" yaml:"repository_url" doc:"The project's repository, to make sure that it is the one meant"`
+	BranchName         string        `json:"branch_name,omitempty" yaml:"branch_name" doc:"Name of the branch for its result"`
+	Agent              AgentInput    `json:"agent,omitzero" yaml:"agent" doc:"Who does it, and what it is told"`
+	Timeout            work.Duration `json:"timeout,omitzero" yaml:"timeout" doc:"How long one run may take, such as 30m"`
+	Retry              RetryInput    `json:"retry,omitzero" yaml:"retry" doc:"What follows a failed run"`
+	Priority           string        `json:"priority,omitempty" yaml:"priority" doc:"low, normal, high or urgent"`
+	Tags               []string      `json:"tags,omitempty" yaml:"tags" doc:"Words to find it by"`
+	DependsOn          []string      `json:"depends_on,omitempty" yaml:"depends_on" doc:"Tasks that must be done before: ids, prefixes or names"`
+	AcceptanceCriteria StringList    `json:"acceptance_criteria,omitempty" yaml:"acceptance_criteria" doc:"What must be true of the result, each checkable by a reviewer"`
+	Gates              []string      `json:"gates,omitempty" yaml:"gates" doc:"Shell commands that must pass before it is judged"`
+	Review             string        `json:"review,omitempty" yaml:"review" doc:"Review policy: none, human, checked or arbitrated"`
+	Draft              bool          `json:"draft,omitempty" yaml:"draft" doc:"Not to be started yet"`
+	CommitType         string        `json:"commit_type,omitempty" yaml:"commit_type" doc:"Prefix of the commit subject, such as feat"`
+	Start              bool          `json:"start,omitempty" yaml:"start" doc:"Submit it at once"`
 	IdempotencyKey     string        `json:"-" yaml:"-"`
 }
 
 // AgentInput is the agent part of a task request.
 type AgentInput struct {
-	Type         string   `json:"type,omitempty" yaml:"type"`
-	Role         string   `json:"role,omitempty" yaml:"role"`
-	Model        string   `json:"model,omitempty" yaml:"model"`
-	Instructions string   `json:"instructions,omitempty" yaml:"instructions"`
-	Command      []string `json:"command,omitempty" yaml:"command"`
-	AllowedTools []string `json:"allowed_tools,omitempty" yaml:"allowed_tools"`
-	MaxBudgetUSD float64  `json:"max_budget_usd,omitempty" yaml:"max_budget_usd"`
-	MaxTurns     int      `json:"max_turns,omitempty" yaml:"max_turns"`
+	Type         string   `json:"type,omitempty" yaml:"type" doc:"Agent program, such as claude, codex or command"`
+	Role         string   `json:"role,omitempty" yaml:"role" doc:"What the task is for, such as builder"`
+	Model        string   `json:"model,omitempty" yaml:"model" doc:"Model of that program"`
+	Instructions string   `json:"instructions,omitempty" yaml:"instructions" doc:"The prompt of the agent"`
+	Command      []string `json:"command,omitempty" yaml:"command" doc:"Program and arguments, of agent type command"`
+	AllowedTools []string `json:"allowed_tools,omitempty" yaml:"allowed_tools" doc:"Tools the agent may use"`
+	MaxBudgetUSD float64  `json:"max_budget_usd,omitempty" yaml:"max_budget_usd" doc:"What it may cost, in US dollars; 0: no limit"`
+	MaxTurns     int      `json:"max_turns,omitempty" yaml:"max_turns" doc:"How many turns it may take; 0: no limit"`
 }
 
 // RetryInput is the retry part of a task request.
 type RetryInput struct {
-	MaxAttempts int    `json:"max_attempts,omitempty" yaml:"max_attempts"`
-	Backoff     string `json:"backoff,omitempty" yaml:"backoff"`
+	MaxAttempts int    `json:"max_attempts,omitempty" yaml:"max_attempts" doc:"How many runs may fail"`
+	Backoff     string `json:"backoff,omitempty" yaml:"backoff" doc:"linear or exponential"`
 }
 
 // TaskPatch changes a task while it does not run; nil fields stay.
 type TaskPatch struct {
-	Name               *string        `json:"name,omitempty"`
-	Description        *string        `json:"description,omitempty"`
-	Instructions       *string        `json:"instructions,omitempty"`
-	AcceptanceCriteria *StringList    `json:"acceptance_criteria,omitempty"`
-	Gates              *[]string      `json:"gates,omitempty"`
-	Tags               *[]string      `json:"tags,omitempty"`
-	Priority           *string        `json:"priority,omitempty"`
-	Timeout            *work.Duration `json:"timeout,omitempty"`
-	MaxBudgetUSD       *float64       `json:"max_budget_usd,omitempty"`
-	Retry              *RetryInput    `json:"retry,omitempty"`
-	Draft              *bool          `json:"draft,omitempty"`
-	DependsOn          *[]string      `json:"depends_on,omitempty"`
+	Name               *string        `json:"name,omitempty" doc:"Short title"`
+	Description        *string        `json:"description,omitempty" doc:"What it is about, for people"`
+	Instructions       *string        `json:"instructions,omitempty" doc:"The prompt of the agent"`
+	AcceptanceCriteria *StringList    `json:"acceptance_criteria,omitempty" doc:"What must be true of the result"`
+	Gates              *[]string      `json:"gates,omitempty" doc:"Shell commands that must pass before it is judged"`
+	Tags               *[]string      `json:"tags,omitempty" doc:"Words to find it by"`
+	Priority           *string        `json:"priority,omitempty" doc:"low, normal, high or urgent"`
+	Timeout            *work.Duration `json:"timeout,omitempty" doc:"How long one run may take, such as 30m"`
+	MaxBudgetUSD       *float64       `json:"max_budget_usd,omitempty" doc:"What it may cost, in US dollars; 0: no limit"`
+	Retry              *RetryInput    `json:"retry,omitempty" doc:"What follows a failed run"`
+	Draft              *bool          `json:"draft,omitempty" doc:"Not to be started yet"`
+	DependsOn          *[]string      `json:"depends_on,omitempty" doc:"Tasks that must be done before: ids, prefixes or names"`
 }
 
 // TaskQuery chooses tasks for a list.
 type TaskQuery struct {
-	Project  string // ref
-	Parent   string // ref
-	States   []work.State
-	Tag      string
-	Text     string
-	TopLevel bool
-	All      bool
-	After    string
-	Limit    int
+	Project  string       `query:"project" json:"project,omitempty" doc:"Only of this project"`
+	Parent   string       `query:"parent" json:"parent,omitempty" doc:"Only children of this task"`
+	States   []work.State `query:"state,explode" json:"state,omitempty" doc:"Only in one of these states; may be repeated"`
+	Tag      string       `query:"tag" json:"tag,omitempty" doc:"Only with this tag"`
+	Text     string       `query:"text" json:"text,omitempty" doc:"Only with this text in name or description"`
+	TopLevel bool         `query:"top_level" json:"top_level,omitempty" doc:"Only tasks without parent that judge nothing"`
+	All      bool         `query:"all" json:"all,omitempty" doc:"Superseded attempts and judging tasks too"`
+	After    string       `query:"after" json:"after,omitempty" doc:"The next of the page before"`
+	Limit    int          `query:"limit" minimum:"0" json:"limit,omitempty" doc:"Tasks a page, at most 500; 50 when left out"`
 }
 
 // AcceptInput says how accepted work goes on. Land nil: with improvement
 // children, or when the project says auto_land.
 type AcceptInput struct {
-	Land *bool  `json:"land,omitempty"`
-	Into string `json:"into,omitempty"`
+	Land *bool  `json:"land,omitempty" doc:"Land it on the target branch; by improvements and the project's auto_land when left out"`
+	Into string `json:"into,omitempty" doc:"Branch to land on; the project's when left out"`
 }
 
 // RejectInput is a person's rejection.
 type RejectInput struct {
-	Comment  string        `json:"comment"`
-	Findings work.Findings `json:"findings,omitempty"`
-	Extra    int           `json:"extra,omitempty"`
+	Comment  string        `json:"comment" doc:"Why, and what would be right"`
+	Findings work.Findings `json:"findings,omitempty" doc:"Objections one by one"`
+	Extra    int           `json:"extra,omitempty" doc:"Further fix attempts beyond the limit"`
+}
+
+// Words is what a person says to a task.
+type Words struct {
+	Text string `json:"text" doc:"What to say"`
+}
+
+// RetryRequest says how a task is run again.
+type RetryRequest struct {
+	Fresh bool `json:"fresh,omitempty" doc:"Start again from the base; what is there is kept as a snapshot"`
+}
+
+// MergeRequest says where work is landed.
+type MergeRequest struct {
+	Into string `json:"into,omitempty" doc:"The branch; the project's when left out"`
+}
+
+// TokenRequest is what a credential is made with.
+type TokenRequest struct {
+	Name  string `json:"name" doc:"Who or what it is for"`
+	Scope Scope  `json:"scope" doc:"admin: everything; read: no changes"`
 }
 
 // RoleInput changes a role's configuration; nil fields keep the active
 // version's value.
 type RoleInput struct {
-	Agent        *string        `json:"agent,omitempty"`
-	Model        *string        `json:"model,omitempty"`
-	Command      *[]string      `json:"command,omitempty"`
-	Prompt       *string        `json:"prompt,omitempty"`
-	AllowedTools *[]string      `json:"allowed_tools,omitempty"`
-	MaxBudgetUSD *float64       `json:"max_budget_usd,omitempty"`
-	Timeout      *work.Duration `json:"timeout,omitempty"`
-	Active       *bool          `json:"active,omitempty"`
+	Agent        *string        `json:"agent,omitempty" doc:"Agent type"`
+	Model        *string        `json:"model,omitempty" doc:"Model of that agent"`
+	Command      *[]string      `json:"command,omitempty" doc:"Program and arguments, of agent type command"`
+	Prompt       *string        `json:"prompt,omitempty" doc:"What every agent of this role is told first"`
+	AllowedTools *[]string      `json:"allowed_tools,omitempty" doc:"Tools the agent may use"`
+	MaxBudgetUSD *float64       `json:"max_budget_usd,omitempty" doc:"What a run may cost, in US dollars; 0: no limit"`
+	Timeout      *work.Duration `json:"timeout,omitempty" doc:"How long a run may take, such as 30m"`
+	Active       *bool          `json:"active,omitempty" doc:"Whether the role is in use"`
 }
 
 // NewToken is a token with its secret, shown once.

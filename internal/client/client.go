@@ -2,7 +2,6 @@ package client
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,31 +165,15 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return work.Errorf(work.Unavailable, "the connection to %s broke: %w", c.base, &brokenError{err}).WithReason("broken").WithHint("try again")
 }
 
-// problem is the server's error document (RFC 9457, and ours).
-type problem struct {
-	Title   string         `json:"title"`
-	Detail  string         `json:"detail"`
-	Code    work.Code      `json:"code"`
-	Reason  string         `json:"reason"`
-	Hint    string         `json:"hint"`
-	Allowed []work.Action  `json:"allowed"`
-	Details map[string]any `json:"details"`
-}
-
 // refusal is the error that an answer stands for. What has no code comes from
 // something that stands between us and the server.
 func refusal(status int, data []byte) error {
-	var p problem
+	var p app.Problem
 	if err := json.Unmarshal(data, &p); err != nil || p.Code == "" {
 		return work.Errorf(codeOf(status), "the server's address answers %d %s", status, http.StatusText(status)).
 			WithHint("is this a Claudomator server, and does a proxy stand before it?")
 	}
-	e := work.Errorf(p.Code, "%s", cmp.Or(p.Detail, p.Title))
-	e.Reason, e.Hint, e.Details = p.Reason, p.Hint, p.Details
-	if p.Allowed != nil {
-		return e.With("allowed", p.Allowed)
-	}
-	return e
+	return p.WorkError()
 }
 
 // codeOf is the class of a status that came without a code.

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -70,35 +68,4 @@ func encode(v any) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encode an answer: %w", err)
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
-}
-
-// problem is how a request is refused before the protocol sees it: RFC 9457,
-// with the fields of the other surface.
-type problem struct {
-	Type   string    `json:"type"`
-	Title  string    `json:"title"`
-	Status int       `json:"status"`
-	Detail string    `json:"detail"`
-	Code   work.Code `json:"code"`
-	Reason string    `json:"reason,omitempty"`
-	Hint   string    `json:"hint,omitempty"`
-}
-
-// refuse answers before the protocol does; all else is a tool's answer, with
-// status 200.
-func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	e := s.explain(r.Context(), r.Method+" "+r.URL.Path, err)
-	p := problem{Type: "about:blank", Status: app.HTTPStatus(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
-	p.Title = http.StatusText(p.Status)
-	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
-	h.Set("Cache-Control", "no-store")
-	switch p.Status {
-	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Bearer realm="claudomator run"`)
-	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", "1")
-	}
-	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // a client that is gone misses nothing
 }

@@ -14,24 +14,6 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// simplify says "array" where the schema of a Go slice says "null or array":
-// providers of models differ in what they take, and null is allowed anyway for
-// whatever may be left out. For the same reason no properties are said to be none.
-func simplify(s *jsonschema.Schema) {
-	if s.Type == "object" && s.Properties == nil {
-		s.Properties = map[string]*jsonschema.Schema{}
-	}
-	if slices.Contains(s.Types, "null") {
-		s.Type, s.Types = s.Types[len(s.Types)-1], nil
-	}
-	for _, p := range s.Properties {
-		simplify(p)
-	}
-	if s.Items != nil {
-		simplify(s.Items)
-	}
-}
-
 // decode checks a tool's arguments by its schema and reads them.
 func (t *tool) decode(arguments []byte, into any) error {
 	var given any
@@ -78,6 +60,9 @@ func check(s *jsonschema.Schema, at string, value any) string {
 	case "object":
 		var fields map[string]any
 		if fields, fits = value.(map[string]any); fits {
+			if of := valuesOf(s); of != nil {
+				return checkValues(of, at, fields)
+			}
 			return checkFields(s, at, fields)
 		}
 	case "array":
@@ -86,13 +71,21 @@ func check(s *jsonschema.Schema, at string, value any) string {
 			return checkItems(s, at, items)
 		}
 	case "string":
-		_, fits = value.(string)
+		if _, fits = value.(string); fits && s.Enum != nil && !slices.Contains(s.Enum, value) {
+			return fmt.Sprintf("%s must be one of %v", at, s.Enum)
+		}
 	case "boolean":
 		_, fits = value.(bool)
 	case "integer":
 		var n json.Number
 		if n, fits = value.(json.Number); fits {
 			_, err := strconv.ParseInt(n.String(), 10, 32)
+			fits = err == nil
+		}
+	case "number":
+		var n json.Number
+		if n, fits = value.(json.Number); fits {
+			_, err := n.Float64()
 			fits = err == nil
 		}
 	}
@@ -108,6 +101,16 @@ func check(s *jsonschema.Schema, at string, value any) string {
 func checkItems(s *jsonschema.Schema, at string, items []any) string {
 	for i, item := range items {
 		if wrong := check(s.Items, fmt.Sprintf("%s[%d]", at, i), item); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// checkValues checks a map, whose keys are the caller's own.
+func checkValues(of *jsonschema.Schema, at string, fields map[string]any) string {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if wrong := check(of, fmt.Sprintf("%s[%.100q]", at, name), fields[name]); wrong != "" {
 			return wrong
 		}
 	}

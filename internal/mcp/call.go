@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -58,9 +59,9 @@ func Call(ctx context.Context, url, token, tool string, arguments json.RawMessag
 
 // refusal reads an answer that is none of the protocol's.
 func refusal(resp *http.Response, data []byte) error {
-	var p problem
-	if json.Unmarshal(data, &p) == nil && p.Code != "" {
-		return failure{Code: p.Code, Reason: p.Reason, Message: p.Detail, Hint: p.Hint}.error()
+	var p app.Problem
+	if err := json.Unmarshal(data, &p); err == nil && p.Code != "" {
+		return p.WorkError()
 	}
 	code := work.Internal
 	switch {

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,98 +30,140 @@ type described struct {
 	OutputSchema map[string]any `json:"outputSchema,omitempty"`
 }
 
-// list is everything that is told of the tools, over all roles.
-func (w *world) list() []described {
+// told is what an endpoint tells of itself.
+type told struct {
+	Instructions string      `json:"instructions"`
+	Tools        []described `json:"tools"`
+}
+
+// told asks an endpoint about itself, with all credentials, as they are not
+// offered the same tools.
+func (w *world) told(url string, tokens ...string) told {
 	w.Helper()
+	var all told
 	tools := map[string]described{}
-	for _, r := range []run{w.task(app.TaskRequest{Name: "described"}), w.judge()} {
-		var answer struct {
-			Result struct{ Tools []described }
+	for _, token := range tokens {
+		var answer struct{ Result told }
+		for _, request := range []string{initialize("2025-11-25"), request("tools/list", `{}`)} {
+			got := w.post(token, request, to(w, url))
+			if err := json.Unmarshal([]byte(got.body), &answer); err != nil {
+				w.Fatalf("%v in %s", err, got.body)
+			}
 		}
-		got := w.post(r.token, request("tools/list", `{}`))
-		if err := json.Unmarshal([]byte(got.body), &answer); err != nil {
-			w.Fatalf("%v in %s", err, got.body)
-		}
+		all.Instructions = answer.Result.Instructions
 		for _, t := range answer.Result.Tools {
 			tools[t.Name] = t
 		}
 	}
-	var all []described
-	for _, t := range tools {
-		all = append(all, t)
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		all.Tools = append(all.Tools, tools[name])
 	}
-	slices.SortFunc(all, func(a, b described) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// TestToolList holds docs/mcp-tools.json to what the endpoint tells: a change of
-// the surface is seen in a review.
+// to sends a request to another URL.
+func to(w *world, address string) func(*http.Request) {
+	return func(r *http.Request) {
+		var err error
+		if r.URL, err = url.Parse(address); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// run tells of the run endpoint, over all roles.
+func (w *world) run() told {
+	w.Helper()
+	return w.told(w.url, w.task(app.TaskRequest{Name: "described"}).token, w.judge().token)
+}
+
+func (w *world) admin() told {
+	w.Helper()
+	return w.told(w.url+"/admin", ownerToken)
+}
+
+// TestToolList holds docs/mcp-tools.json and docs/mcp-admin-tools.json to what
+// the endpoints tell: a change of a surface is seen in a review.
 func TestToolList(t *testing.T) {
 	w := newWorld(t)
-	var told struct {
-		Result struct{ Instructions string }
-	}
-	if err := json.Unmarshal([]byte(w.post(w.task(app.TaskRequest{}).token, initialize("2025-11-25")).body), &told); err != nil {
-		t.Fatal(err)
-	}
-	var got bytes.Buffer
-	e := json.NewEncoder(&got)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(map[string]any{"instructions": told.Result.Instructions, "tools": w.list()}); err != nil {
-		t.Fatal(err)
-	}
-	golden := filepath.Join("..", "..", "docs", "mcp-tools.json")
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+	for file, tells := range map[string]told{"mcp-tools.json": w.run(), "mcp-admin-tools.json": w.admin()} {
+		var got bytes.Buffer
+		e := json.NewEncoder(&got)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(tells); err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("docs/mcp-tools.json is not current; run go generate ./internal/mcp\n%s", diff)
+		golden := filepath.Join("..", "..", "docs", file)
+		if *update {
+			if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("docs/%s is not current; run go generate ./internal/mcp\n%s", file, diff)
+		}
 	}
 }
 
 // A description is a prompt: short, and true in every name it uses.
 func TestDescriptions(t *testing.T) {
 	w := newWorld(t)
-	tools := w.list()
-	if len(tools) != 7 {
-		t.Errorf("%d tools", len(tools))
+	run, admin := w.run(), w.admin()
+	if len(run.Tools) != 7 || len(admin.Tools) < 30 {
+		t.Errorf("%d and %d tools", len(run.Tools), len(admin.Tools))
 	}
-	var names []string
-	for _, tool := range tools {
-		names = append(names, tool.Name)
+	for _, told := range []told{run, admin} {
+		names := []string{"task_id"}
+		for _, tool := range told.Tools {
+			names = append(names, tool.Name)
+		}
+		for _, tool := range told.Tools {
+			checkDescription(t, tool, names)
+		}
+		checkNames(t, "the instructions", told.Instructions, names)
 	}
-	for _, tool := range tools {
-		if n := len(tool.Description); n > 700 {
-			t.Errorf("%s: %d bytes, at most 700 are read with care", tool.Name, n)
+}
+
+func checkDescription(t *testing.T, tool described, names []string) {
+	t.Helper()
+	if n := len(tool.Description); n > 700 {
+		t.Errorf("%s: %d bytes, at most 700 are read with care", tool.Name, n)
+	}
+	if first, _, _ := strings.Cut(tool.Description, "."); len(first) > 200 {
+		t.Errorf("%s: its first sentence does not say when to use it: %s", tool.Name, first)
+	}
+	if !strings.Contains(tool.Description, "\nReturns {\"") {
+		t.Errorf("%s does not say what it returns", tool.Name)
+	}
+	arguments := describedFields(t, tool.Name, tool.InputSchema, nil)
+	for _, quoted := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(tool.Description, -1) {
+		if !slices.Contains(arguments, quoted[1]) {
+			t.Errorf("%s: there is no argument `%s`", tool.Name, quoted[1])
 		}
-		if first, _, _ := strings.Cut(tool.Description, "."); len(first) > 200 {
-			t.Errorf("%s: its first sentence does not say when to use it: %s", tool.Name, first)
-		}
-		if !strings.Contains(tool.Description, "\nReturns {\"") {
-			t.Errorf("%s does not say what it returns", tool.Name)
-		}
-		var arguments []string
-		arguments = describedFields(t, tool.Name, tool.InputSchema, arguments)
-		for _, quoted := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(tool.Description, -1) {
-			if !slices.Contains(arguments, quoted[1]) {
-				t.Errorf("%s: there is no argument `%s`", tool.Name, quoted[1])
-			}
-		}
-		for _, other := range regexp.MustCompile(`\b[a-z]+_[a-z]+\b`).FindAllString(tool.Description, -1) {
-			if !slices.Contains(append(names, "task_id"), other) && !slices.Contains(arguments, other) {
-				t.Errorf("%s: nothing is named %s", tool.Name, other)
-			}
-		}
-		if len(tool.OutputSchema) > 0 {
-			t.Errorf("%s has an output schema: clients hold its errors to it", tool.Name)
+	}
+	if (tool.InputSchema["properties"] == nil || len(arguments) == 0) != strings.Contains(tool.Description, "Takes no arguments") {
+		t.Errorf("%s takes %v, and says otherwise", tool.Name, arguments)
+	}
+	checkNames(t, tool.Name, tool.Description, append(names, arguments...))
+	if len(tool.OutputSchema) > 0 {
+		t.Errorf("%s has an output schema: clients hold its errors to it", tool.Name)
+	}
+}
+
+// checkNames: every name in a text is one of those, or of a key of a result,
+// which stands in quotes (what is promised there is tested where it is returned).
+func checkNames(t *testing.T, at, text string, names []string) {
+	t.Helper()
+	text = regexp.MustCompile(`"[a-z_]+"`).ReplaceAllString(text, "")
+	for _, name := range regexp.MustCompile(`\b[a-z]+_[a-z]+\b`).FindAllString(text, -1) {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s: nothing is named %s", at, name)
 		}
 	}
 }
@@ -128,7 +173,8 @@ func TestDescriptions(t *testing.T) {
 func describedFields(t *testing.T, at string, schema map[string]any, names []string) []string {
 	t.Helper()
 	fields, _ := schema["properties"].(map[string]any)
-	if schema["type"] == "object" && schema["additionalProperties"] != false {
+	_, keyed := schema["additionalProperties"].(map[string]any) // a map, with the caller's own keys
+	if schema["type"] == "object" && !keyed && schema["additionalProperties"] != false {
 		t.Errorf("%s takes what it does not know", at)
 	}
 	for name, value := range fields {
@@ -159,7 +205,7 @@ func TestPromisedResults(t *testing.T) {
 		"report_verdict": `{"approved":false,"reasoning":"no"}`, "get_context": `{}`,
 	}
 	may := map[string][]string{"get_context": {"parent", "rejection", "attempt", "gates", "verdicts", "history"}}
-	for _, tool := range w.list() {
+	for _, tool := range w.run().Tools {
 		r := top
 		if tool.Name == "report_verdict" || tool.Name == "get_context" {
 			r = j
@@ -168,16 +214,23 @@ func TestPromisedResults(t *testing.T) {
 		if err := json.Unmarshal([]byte(w.call(r, tool.Name, arguments[tool.Name])), &result); err != nil {
 			t.Fatal(err)
 		}
-		_, promise, _ := strings.Cut(tool.Description, "\nReturns ")
-		for key := range result {
-			if !strings.Contains(promise, `"`+key+`"`) {
-				t.Errorf("%s returns %s, which it does not promise", tool.Name, key)
-			}
+		checkPromise(t, tool, result, may[tool.Name])
+	}
+}
+
+// checkPromise: a tool returns what its description says, but for what may be
+// left out; where that names only the beginning ("...") it may return more.
+func checkPromise(t *testing.T, tool described, result map[string]any, may []string) {
+	t.Helper()
+	_, promise, _ := strings.Cut(tool.Description, "\nReturns ")
+	for key := range result {
+		if !strings.Contains(promise, `"`+key+`"`) && !strings.Contains(promise, "...") {
+			t.Errorf("%s returns %s, which it does not promise", tool.Name, key)
 		}
-		for _, key := range regexp.MustCompile(`"([a-z_]+)"`).FindAllStringSubmatch(promise, -1) {
-			if _, kept := result[key[1]]; !kept && !slices.Contains(may[tool.Name], key[1]) {
-				t.Errorf("%s does not return %s, which it promises", tool.Name, key[1])
-			}
+	}
+	for _, key := range regexp.MustCompile(`"([a-z_]+)"`).FindAllStringSubmatch(promise, -1) {
+		if _, kept := result[key[1]]; !kept && !slices.Contains(may, key[1]) {
+			t.Errorf("%s does not return %s, which it promises", tool.Name, key[1])
 		}
 	}
 }

@@ -75,13 +75,13 @@ func TestProtocolVersions(t *testing.T) {
 // B59: no token is never more than a bad one, whatever is asked for.
 func TestCredentials(t *testing.T) {
 	w := newWorld(t)
-	if err := w.service.EnsureToken(t.Context(), "owner", "the-owner's-secret"); err != nil {
+	if err := w.Service.EnsureToken(t.Context(), "owner", "the-owner's-secret"); err != nil {
 		t.Fatal(err)
 	}
 	over, stopping, lost, alive := w.task(app.TaskRequest{}), w.task(app.TaskRequest{}), w.task(app.TaskRequest{}), w.task(app.TaskRequest{})
 	w.end(over)
-	w.do(lost.TreeID, work.Lose{Execution: lost.ID, Fence: lost.Fence})
-	if _, err := w.service.CancelTask(w.owner(), string(stopping.TaskID)); err != nil {
+	w.Do(lost.TreeID, work.Lose{Execution: lost.ID, Fence: lost.Fence})
+	if _, err := w.Service.CancelTask(w.Owner(), string(stopping.TaskID)); err != nil {
 		t.Fatal(err)
 	}
 	bodies := map[string]string{
@@ -174,7 +174,7 @@ func TestTwoClients(t *testing.T) {
 				t.Errorf("run %d made %v", i, ids[i])
 			}
 		}
-		w.view(r.TreeID, func(tree *work.Tree) {
+		w.View(r.TreeID, func(tree *work.Tree) {
 			if n := len(tree.Children(r.TaskID)); n != 1 {
 				t.Errorf("run %d has %d children", i, n)
 			}
@@ -217,7 +217,7 @@ func TestHungUp(t *testing.T) {
 	}
 	close(h.release)
 	w.http.Close() // waits for the request
-	w.view(r.TreeID, func(tree *work.Tree) {
+	w.View(r.TreeID, func(tree *work.Tree) {
 		if n := len(tree.Children(r.TaskID)); n != 1 {
 			t.Errorf("%d children, want the one of the lost call", n)
 		}
@@ -246,7 +246,7 @@ func TestBrokenRequests(t *testing.T) {
 		"accepts nothing":   {call, set("Accept", "text/html"), 400, "Accept"},
 		"an old version":    {call, set("Mcp-Protocol-Version", "2020-01-01"), 400, "Unsupported"},
 		"huge":              {call + strings.Repeat(" ", 17<<20), set("X", ""), 413, "exceeds"},
-		"another's name":    {call, func(r *http.Request) { r.Host = "evil.example" }, 403, "evil.example"},
+		"another's name":    {call, func(r *http.Request) { r.Host = "evil.example" }, 421, "evil.example"},
 		"another's page":    {call, set("Sec-Fetch-Site", "cross-site"), 403, "another site"},
 	} {
 		if got := w.post(r.token, c.body, c.edit); got.status != c.status || !strings.Contains(got.body, c.says) {
@@ -256,7 +256,8 @@ func TestBrokenRequests(t *testing.T) {
 	if got := w.get(r.TaskID).Summary; got != "" {
 		t.Errorf("summary %q was recorded", got)
 	}
-	for _, host := range []string{"localhost:1", "127.0.0.1", "[::1]:80", "192.0.2.7:8080", "claudomator.example", "Claudomator.Example:8443"} {
+	_, port, _ := strings.Cut(strings.TrimPrefix(w.http.URL, "http://"), ":")
+	for _, host := range []string{"localhost:" + port, "[::1]:" + port, "claudomator.example", "Claudomator.Example:" + port} {
 		if got := w.post(r.token, request("ping", `{}`), func(r *http.Request) { r.Host = host }); got.status != http.StatusOK {
 			t.Errorf("host %s: %d %s", host, got.status, got.body)
 		}
@@ -289,7 +290,7 @@ func TestBugs(t *testing.T) {
 		if !found || e.Code != work.Internal {
 			t.Errorf("%s: %s %s", name, e.Code, e)
 		}
-		if log := w.log.String(); !strings.Contains(log, id) || !strings.Contains(log, "the secret cause") || !strings.Contains(log, string(r.ID)) {
+		if log := w.Log.String(); !strings.Contains(log, id) || !strings.Contains(log, "the secret cause") || !strings.Contains(log, string(r.ID)) {
 			t.Errorf("%s: the log says %s", name, log)
 		}
 		w.call(r, "get_context", "") // still served

@@ -12,7 +12,7 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-//go:embed tools/*.md
+//go:embed tools/*.md admin/*.md
 var descriptions embed.FS
 
 // tool is one tool: what agents are told of it, and what it does.
@@ -20,30 +20,36 @@ type tool struct {
 	name        app.Tool
 	description string
 	schema      *jsonschema.Schema
-	call        func(ctx context.Context, caller app.RunCaller, arguments []byte) (any, error)
+	reads       bool // changes nothing
+	call        func(ctx context.Context, arguments []byte) (any, error)
 }
 
-// define makes a tool that takes In. It panics where a description is missing or
-// In has no schema: no input of a caller can cause that.
-func define[In any](name app.Tool, do func(context.Context, app.RunCaller, In) (any, error)) *tool {
-	text, err := descriptions.ReadFile("tools/" + string(name) + ".md")
+// define makes a tool that takes In and is described in a folder. It panics
+// where a description is missing or In has no schema: no input of a caller can
+// cause that.
+func define[In any](folder string, name app.Tool, do func(context.Context, In) (any, error)) *tool {
+	text, err := descriptions.ReadFile(folder + "/" + string(name) + ".md")
 	if err != nil {
 		panic(fmt.Sprintf("mcp: describe %s: %v", name, err))
 	}
-	schema, err := jsonschema.For[In](nil)
+	schema, err := schemaOf[In]()
 	if err != nil {
 		panic(fmt.Sprintf("mcp: schema of %s: %v", name, err))
 	}
-	simplify(schema)
 	t := &tool{name: name, description: strings.TrimSpace(string(text)), schema: schema}
-	t.call = func(ctx context.Context, caller app.RunCaller, arguments []byte) (any, error) {
+	t.call = func(ctx context.Context, arguments []byte) (any, error) {
 		var in In
 		if err := t.decode(arguments, &in); err != nil {
 			return nil, err
 		}
-		return do(ctx, caller, in)
+		return do(ctx, in)
 	}
 	return t
+}
+
+// runTool makes a tool of the run endpoint.
+func runTool[In any](name app.Tool, do func(context.Context, app.RunCaller, In) (any, error)) *tool {
+	return define("tools", name, func(ctx context.Context, in In) (any, error) { return do(ctx, callerOf(ctx), in) })
 }
 
 // The arguments of each tool. Their descriptions are read by models.
@@ -112,30 +118,30 @@ type (
 // tools are all tools, on top of what runs can do.
 func tools(run app.RunTools) []*tool {
 	return []*tool{
-		define(app.ToolSpawn, func(ctx context.Context, c app.RunCaller, in spawnArguments) (any, error) {
+		runTool(app.ToolSpawn, func(ctx context.Context, c app.RunCaller, in spawnArguments) (any, error) {
 			id, err := run.Spawn(ctx, c, app.SpawnInput{
 				Name: in.Name, Instructions: in.Instructions, DependsOn: in.DependsOn,
 				AcceptanceCriteria: in.AcceptanceCriteria, Role: work.Role(in.Role),
 			})
 			return spawned{id}, err
 		}),
-		define(app.ToolSuggest, func(ctx context.Context, c app.RunCaller, in suggestArguments) (any, error) {
+		runTool(app.ToolSuggest, func(ctx context.Context, c app.RunCaller, in suggestArguments) (any, error) {
 			id, err := run.Suggest(ctx, c, in.Title, in.Description)
 			return spawned{id}, err
 		}),
-		define(app.ToolAsk, func(ctx context.Context, c app.RunCaller, in askArguments) (any, error) {
+		runTool(app.ToolAsk, func(ctx context.Context, c app.RunCaller, in askArguments) (any, error) {
 			return parked{true}, run.Ask(ctx, c, work.Question{Text: in.Question, Options: in.Options})
 		}),
-		define(app.ToolBlocker, func(ctx context.Context, c app.RunCaller, in blockerArguments) (any, error) {
+		runTool(app.ToolBlocker, func(ctx context.Context, c app.RunCaller, in blockerArguments) (any, error) {
 			return recorded{true}, run.Report(ctx, c, app.RunReport{Blocker: in.Text})
 		}),
-		define(app.ToolSummary, func(ctx context.Context, c app.RunCaller, in summaryArguments) (any, error) {
+		runTool(app.ToolSummary, func(ctx context.Context, c app.RunCaller, in summaryArguments) (any, error) {
 			return recorded{true}, run.Report(ctx, c, app.RunReport{Summary: in.Text})
 		}),
-		define(app.ToolVerdict, func(ctx context.Context, c app.RunCaller, in verdictArguments) (any, error) {
+		runTool(app.ToolVerdict, func(ctx context.Context, c app.RunCaller, in verdictArguments) (any, error) {
 			return recorded{true}, run.Report(ctx, c, app.RunReport{Verdict: in.verdict()})
 		}),
-		define(app.ToolContext, func(ctx context.Context, c app.RunCaller, _ contextArguments) (any, error) {
+		runTool(app.ToolContext, func(ctx context.Context, c app.RunCaller, _ contextArguments) (any, error) {
 			known, err := run.Context(ctx, c)
 			if err != nil {
 				return nil, err

@@ -55,7 +55,7 @@ func TestTools(t *testing.T) {
 	if x := <-w.parked; x != r.ID {
 		t.Errorf("parked %s, want %s", x, r.ID)
 	}
-	w.view(r.TreeID, func(tree *work.Tree) {
+	w.View(r.TreeID, func(tree *work.Tree) {
 		if q := tree.Execution(r.ID).Asked; q == nil || q.Text != "which?" || !slices.Equal(q.Options, []string{"x", "y"}) {
 			t.Errorf("question: %+v", q)
 		}
@@ -116,7 +116,7 @@ func TestVerdict(t *testing.T) {
 		Findings: work.Findings{{Kind: "missing-test", Severity: "high", File: "a.go", Line: 3, Text: "test it"}},
 		Evidence: []work.Evidence{{Command: "go test", ExitCode: 1, Output: "FAIL"}},
 	}
-	w.view(j.TreeID, func(tree *work.Tree) {
+	w.View(j.TreeID, func(tree *work.Tree) {
 		if diff := cmp.Diff(want, tree.Execution(j.ID).Reported); diff != "" {
 			t.Errorf("verdict (-want +got):\n%s", diff)
 		}
@@ -207,7 +207,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s %.80s: a message of %d bytes", c.tool, c.arguments, len(e.Message))
 		}
 	}
-	if log := w.log.String(); log != "" {
+	if log := w.Log.String(); log != "" {
 		t.Errorf("refusals are no news, but were logged: %s", log)
 	}
 }

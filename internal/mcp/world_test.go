@@ -1,56 +1,54 @@
 package mcp_test
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/claudomator/claudomator/internal/api"
 	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/app/apptest"
 	"github.com/claudomator/claudomator/internal/mcp"
 	"github.com/claudomator/claudomator/internal/store"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// world is the endpoint over the real service on a real database; the test
+// world is both endpoints over the real service on a real database; the test
 // plays the engine.
 type world struct {
-	*testing.T
-	file    string
-	store   *store.Store
-	service *app.Service
-	http    *httptest.Server
-	url     string
-	log     *lockedBuffer
-	parked  chan work.ExecutionID
-	ends    func()
+	*apptest.World
+	file   string
+	http   *httptest.Server
+	url    string
+	parked chan work.ExecutionID
+	ends   func()
 }
+
+// ownerToken is the credential of a person.
+const ownerToken = "the-owner's-secret"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{T: t, file: filepath.Join(t.TempDir(), "db.sqlite"), log: &lockedBuffer{}, parked: make(chan work.ExecutionID, 10)}
-	w.start(nil)
+	w := &world{file: filepath.Join(t.TempDir(), "db.sqlite"), parked: make(chan work.ExecutionID, 10)}
+	w.start(t, nil)
 	t.Cleanup(func() { w.ends() })
-	name := "p"
-	if _, err := w.service.AddProject(w.owner(), app.ProjectInput{Name: &name}); err != nil {
+	w.Project("p")
+	argv := []string{"true"}
+	if _, err := w.Service.SetRole(w.Owner(), "checker", app.RoleInput{Command: &argv}); err != nil {
 		t.Fatal(err)
 	}
-	argv := []string{"true"}
-	if _, err := w.service.SetRole(w.owner(), "checker", app.RoleInput{Command: &argv}); err != nil {
+	if err := w.Service.EnsureToken(t.Context(), "owner", ownerToken); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -58,27 +56,28 @@ func newWorld(t *testing.T) *world {
 
 // start builds a server on the world's database; wrap may stand between the
 // endpoint and the service.
-func (w *world) start(wrap func(app.RunTools) app.RunTools) {
-	w.Helper()
+func (w *world) start(t testing.TB, wrap func(app.RunTools) app.RunTools) {
+	t.Helper()
 	drop := func(context.Context, *sql.Tx, []work.Effect) error { return nil } // nothing runs by itself
-	db, err := store.Open(w.Context(), store.Config{URL: w.file}, drop)
+	db, err := store.Open(t.Context(), store.Config{URL: w.file}, drop)
 	if err != nil {
-		w.Fatal(err)
+		t.Fatal(err)
 	}
-	log := slog.New(slog.NewTextHandler(w.log, nil))
-	clock := &ticking{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	w.store = db
-	w.service = app.New(app.Options{
-		Trees: db, Lookup: db, Lists: db, Settings: db, Tokens: db,
-		Diffs: parts{}, Transcripts: parts{}, Agents: parts{}, Repositories: parts{},
-		IDs: app.RandomIDs{}, Now: clock.Now, Log: log, Parked: func(x work.ExecutionID) { w.parked <- x },
-		Defaults: app.Defaults{Agent: "command", Timeout: time.Hour, Silence: time.Minute},
+	w.World = apptest.New(t, app.Options{
+		Trees: db, Lookup: db, Lists: db, Settings: db, Tokens: db, Parked: func(x work.ExecutionID) { w.parked <- x },
 	})
-	var run app.RunTools = w.service
+	var run app.RunTools = w.Service
 	if wrap != nil {
 		run = wrap(run)
 	}
-	w.http = httptest.NewServer(mcp.New(mcp.Options{Tools: run, Version: "1.2.3", Log: log, AllowedHosts: []string{"claudomator.example"}}))
+	door, mux := app.NewDoor([]string{"claudomator.example"}), http.NewServeMux()
+	mux.Handle("/mcp", mcp.New(mcp.Options{Tools: run, Version: "1.2.3", Log: w.Logger, Door: door}))
+	mux.Handle("/", api.New(api.Options{
+		API: w.Service, Auth: w.Service.Authenticate, LastSeq: db.LastSeq, Log: w.Logger, Door: door,
+		Ready: func(context.Context) error { return nil },
+		Admin: mcp.NewAdmin(mcp.AdminOptions{API: w.Service, Version: "1.2.3", Log: w.Logger}),
+	}))
+	w.http = httptest.NewServer(mux)
 	w.url = w.http.URL + "/mcp"
 	w.ends = func() {
 		w.http.Close()
@@ -93,11 +92,7 @@ func (w *world) start(wrap func(app.RunTools) app.RunTools) {
 func (w *world) restart(wrap func(app.RunTools) app.RunTools) {
 	w.Helper()
 	w.ends()
-	w.start(wrap)
-}
-
-func (w *world) owner() context.Context {
-	return app.WithCaller(w.Context(), app.Caller{Name: "owner", Scope: app.ScopeAdmin})
+	w.start(w.TB, wrap)
 }
 
 // run is a running execution with its token.
@@ -113,34 +108,22 @@ func (w *world) task(in app.TaskRequest) run {
 	if in.Name == "" {
 		in.Name = "a task"
 	}
-	t, err := w.service.CreateTask(w.owner(), in)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return w.begin(t.ID)
+	return w.begin(w.Task(in).ID)
 }
 
 // begin takes a task's waiting execution, as the engine would.
 func (w *world) begin(id work.TaskID) run {
 	w.Helper()
-	list, err := w.store.Executions(w.Context(), id)
-	if err != nil || len(list) == 0 {
-		w.Fatalf("executions of %s: %v, %v", id, list, err)
-	}
-	x := list[len(list)-1]
-	r := run{token: "token-of-" + string(x.ID)}
-	w.do(x.TreeID, work.Begin{Execution: x.ID, Node: "here", Spec: work.AgentSpec{Type: "scripted"}, TokenHash: app.HashSecret(r.token)})
-	w.view(x.TreeID, func(tree *work.Tree) { r.Execution = *tree.Execution(x.ID) })
-	return r
+	token := "token-of-" + string(id)
+	return run{w.Begin(id, token), token}
 }
 
 // end reports that a run has succeeded and changed a file.
 func (w *world) end(r run) {
 	w.Helper()
-	w.do(r.TreeID, work.End{
-		Execution: r.ID, Fence: r.Fence, Outcome: work.Success, Base: "b0", Head: "h1",
-		Result: &work.Result{Base: "b0", Head: "h1", Files: 1, Insertions: 2},
-	})
+	end := apptest.Changed()
+	end.Execution, end.Fence = r.ID, r.Fence
+	w.Do(r.TreeID, end)
 }
 
 // judge is the running checker of a task that is done.
@@ -149,30 +132,16 @@ func (w *world) judge(criteria ...string) run {
 	r := w.task(app.TaskRequest{Name: "judged", AcceptanceCriteria: criteria, Review: "checked"})
 	w.end(r)
 	var judges []*work.Task
-	w.view(r.TreeID, func(tree *work.Tree) { judges = tree.JudgesOf(r.TaskID) })
+	w.View(r.TreeID, func(tree *work.Tree) { judges = tree.JudgesOf(r.TaskID) })
 	if len(judges) != 1 {
 		w.Fatalf("%d judges", len(judges))
 	}
 	return w.begin(judges[0].ID)
 }
 
-func (w *world) do(tree work.TreeID, c work.Command) {
-	w.Helper()
-	if err := w.service.Do(w.Context(), tree, work.System(), c); err != nil {
-		w.Fatalf("%T: %v", c, err)
-	}
-}
-
-func (w *world) view(tree work.TreeID, f func(*work.Tree)) {
-	w.Helper()
-	if err := w.service.View(w.Context(), tree, func(tree *work.Tree) error { f(tree); return nil }); err != nil {
-		w.Fatal(err)
-	}
-}
-
 func (w *world) get(id work.TaskID) *app.TaskView {
 	w.Helper()
-	t, err := w.service.Task(w.owner(), string(id))
+	t, err := w.Service.Task(w.Owner(), string(id))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -304,54 +273,4 @@ func request(method, params string) string {
 
 func initialize(version string) string {
 	return request("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"c","version":"1"}}`, version))
-}
-
-// parts stand in for what other packages do with programs and files.
-type parts struct{}
-
-func (parts) Agents(context.Context) ([]app.AgentInfo, error) {
-	return []app.AgentInfo{{Type: "command", Installed: true}}, nil
-}
-func (parts) Types() []string { return []string{"command"} }
-
-func (parts) Usable(agent string) bool { return agent == "command" }
-
-func (parts) Diff(context.Context, work.Project, string, string, io.Writer, int64) error { return nil }
-
-func (parts) Transcript(context.Context, work.ExecutionID, int64) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader("")), nil
-}
-
-func (parts) Inspect(_ context.Context, repository, branch string) (string, string, error) {
-	return repository, branch, nil
-}
-
-// ticking is a clock that moves a second whenever it is read.
-type ticking struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *ticking) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(time.Second)
-	return c.at
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -1,0 +1,86 @@
+package mcp
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// schemaOf derives the schema of a tool's arguments from their Go type, which
+// describes its fields in tags: "jsonschema", or "doc" in the types that other
+// surfaces take, too.
+func schemaOf[In any]() (*jsonschema.Schema, error) {
+	text := func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
+	states := text()
+	for _, s := range work.States() {
+		states.Enum = append(states.Enum, string(s))
+	}
+	s, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[work.Duration]():  {Type: "string", Examples: []any{"30m"}},
+		reflect.TypeFor[app.StringList](): {Type: "array", Items: text()},
+		reflect.TypeFor[work.State]():     states,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	simplify(s)
+	describe(s, reflect.TypeFor[In]())
+	return s, nil
+}
+
+// simplify says "array" where the schema of a Go slice says "null or array":
+// providers of models differ in what they take, and null is allowed anyway for
+// whatever may be left out. For the same reason no properties are said to be none.
+func simplify(s *jsonschema.Schema) {
+	if s.Type == "object" && s.Properties == nil {
+		s.Properties = map[string]*jsonschema.Schema{}
+	}
+	if slices.Contains(s.Types, "null") {
+		s.Type, s.Types = s.Types[len(s.Types)-1], nil
+	}
+	for _, p := range s.Properties {
+		simplify(p)
+	}
+	if s.Items != nil {
+		simplify(s.Items)
+	}
+	if of := valuesOf(s); of != nil {
+		simplify(of)
+	}
+}
+
+// valuesOf is the schema of the values of a map, and nil for all else.
+func valuesOf(s *jsonschema.Schema) *jsonschema.Schema {
+	if of := s.AdditionalProperties; of != nil && (of.Type != "" || of.Types != nil) {
+		return of
+	}
+	return nil
+}
+
+// describe takes the descriptions of fields from their doc tags.
+func describe(s *jsonschema.Schema, t reflect.Type) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t.Kind() == reflect.Slice && s.Items != nil:
+		describe(s.Items, t.Elem())
+	case t.Kind() == reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			field := s.Properties[name]
+			if field == nil || f.Anonymous {
+				continue
+			}
+			if doc := f.Tag.Get("doc"); doc != "" && field.Description == "" {
+				field.Description = doc
+			}
+			describe(field, f.Type)
+		}
+	}
+}
