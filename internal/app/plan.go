@@ -36,12 +36,12 @@ type RunPlan struct {
 // PlanRun reads what an execution is to do. Conflict with reason "stale" when it
 // does not wait or run any more.
 func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.ExecutionID) (*RunPlan, error) {
-	rules, err := s.rules(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var plan *RunPlan
-	err = s.View(ctx, treeID, func(tree *work.Tree) error {
+	err := s.View(ctx, treeID, func(tree *work.Tree) error {
+		rules, err := s.rules(ctx, tree.Project.ID)
+		if err != nil {
+			return err
+		}
 		x := tree.Execution(id)
 		if x == nil || !x.Live() {
 			return work.Errorf(work.Conflict, "execution %s is over", id).WithReason("stale")

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -51,7 +52,7 @@ type Service struct {
 	hub   *Hub
 
 	rolesMu sync.Mutex
-	roles   map[work.Role]work.RoleConfig
+	roles   map[work.ProjectID]map[work.Role]work.RoleConfig // see activeRoles; nil: to be read
 }
 
 var _ API = (*Service)(nil)
@@ -93,7 +94,7 @@ func (s *Service) try(ctx context.Context, id work.TreeID, by work.Actor, begin 
 	if err != nil {
 		return err
 	}
-	rules, err := s.rules(ctx)
+	rules, err := s.rules(ctx, tree.Project.ID)
 	if err != nil {
 		return err
 	}
@@ -172,8 +173,9 @@ func (s *Service) View(ctx context.Context, id work.TreeID, f func(*work.Tree) e
 	return f(tree)
 }
 
-// rules are the active role configurations and what agents can be used.
-func (s *Service) rules(ctx context.Context) (review.Rules, error) {
+// rules are the role configurations that hold in a project, and what agents can
+// be used.
+func (s *Service) rules(ctx context.Context, project work.ProjectID) (review.Rules, error) {
 	s.rolesMu.Lock()
 	defer s.rolesMu.Unlock()
 	if s.roles == nil {
@@ -181,15 +183,33 @@ func (s *Service) rules(ctx context.Context) (review.Rules, error) {
 		if err != nil {
 			return review.Rules{}, err
 		}
-		active := map[work.Role]work.RoleConfig{}
-		for _, r := range all {
-			if r.Active {
-				active[r.Name] = r
-			}
-		}
-		s.roles = active
+		s.roles = activeRoles(all)
 	}
-	return review.Rules{Roles: s.roles, Usable: s.o.Agents.Usable}, nil
+	roles, ok := s.roles[project]
+	if !ok {
+		roles = s.roles[""]
+	}
+	return review.Rules{Roles: roles, Usable: s.o.Agents.Usable}, nil
+}
+
+// activeRoles are the configurations that hold, by project and role; under "" for
+// projects without any of their own. Those for all projects come first in the list.
+func activeRoles(all []work.RoleConfig) map[work.ProjectID]map[work.Role]work.RoleConfig {
+	general := map[work.Role]work.RoleConfig{}
+	active := map[work.ProjectID]map[work.Role]work.RoleConfig{"": general}
+	for _, r := range all {
+		switch {
+		case !r.Active:
+		case r.ProjectID == "":
+			general[r.Name] = r
+		default:
+			if active[r.ProjectID] == nil {
+				active[r.ProjectID] = maps.Clone(general)
+			}
+			active[r.ProjectID][r.Name] = r.Over(general[r.Name])
+		}
+	}
+	return active
 }
 
 func (s *Service) forgetRoles() {

@@ -128,6 +128,9 @@ func (s *Service) reach(ctx context.Context, tree *work.Tree, on []work.Position
 	}
 	delete(outer, tree.Root()) // its own root is no other tree
 	maps.Copy(tree.Outer, outer)
+	if tree.Current(tree.Root()) == nil {
+		on = nil // nothing can depend on a new tree yet: its edges close no cycle
+	}
 	tree.Reach, tree.Edges, err = s.o.Trees.Reach(ctx, on)
 	return err
 }

@@ -75,25 +75,28 @@ func (s *Store) SaveProject(ctx context.Context, p *work.Project) error {
 	return nil
 }
 
-// Roles lists all versions of all role configurations, by name and version.
+// Roles lists all versions of all role configurations, by project (those for all
+// projects first), name and version.
 func (s *Store) Roles(ctx context.Context) ([]work.RoleConfig, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT name, version, active, body FROM roles ORDER BY name, version`)
+	rows, err := s.read.QueryContext(ctx, `SELECT project, name, version, active, body FROM roles ORDER BY project, name, version`)
 	list, err := collect(rows, err, func(row scanner) (r work.RoleConfig, err error) {
+		var project work.ProjectID
 		var name work.Role
 		var version int
 		var active int64
 		var body string
-		if err := row.Scan(&name, &version, &active, &body); err != nil {
+		if err := row.Scan(&project, &name, &version, &active, &body); err != nil {
 			return r, err
 		}
 		err = decode(body, &r)
-		r.Name, r.Version, r.Active = name, version, active == 1
+		r.ProjectID, r.Name, r.Version, r.Active = project, name, version, active == 1
 		return r, err
 	})
 	return list, mapped("list roles", err)
 }
 
-// SaveRole adds a version of a role's configuration. Earlier ones are active no
+// SaveRole adds a version of a role's configuration, in its project or for all.
+// Earlier ones are active no
 // more, whether or not it is.
 func (s *Store) SaveRole(ctx context.Context, r work.RoleConfig) (work.RoleConfig, error) {
 	doing := "save role " + string(r.Name)
@@ -102,11 +105,12 @@ func (s *Store) SaveRole(ctx context.Context, r work.RoleConfig) (work.RoleConfi
 		return r, mapped(doing, err)
 	}
 	err = s.change(ctx, doing, func(t *transaction) error {
-		if _, err := t.exec(`UPDATE roles SET active = 0 WHERE name = $1 AND active = 1`, string(r.Name)); err != nil {
+		if _, err := t.exec(`UPDATE roles SET active = 0 WHERE project = $1 AND name = $2 AND active = 1`, string(r.ProjectID), string(r.Name)); err != nil {
 			return err
 		}
-		rows, err := t.query(`INSERT INTO roles (name, version, active, body)
-			SELECT $1, COALESCE(MAX(version), 0) + 1, $2, $3 FROM roles WHERE name = $1 RETURNING version`, string(r.Name), bit(r.Active), body)
+		rows, err := t.query(`INSERT INTO roles (project, name, version, active, body)
+			SELECT $1, $2, COALESCE(MAX(version), 0) + 1, $3, $4 FROM roles WHERE project = $1 AND name = $2 RETURNING version`,
+			string(r.ProjectID), string(r.Name), bit(r.Active), body)
 		r.Version, _, err = first(collect(rows, err, func(row scanner) (v int, err error) { return v, row.Scan(&v) }))
 		return err
 	})

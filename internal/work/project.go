@@ -1,6 +1,9 @@
 package work
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Project is a repository with its commands, limits and review policy.
 type Project struct {
@@ -30,8 +33,8 @@ type Project struct {
 // Limits bound a project's executions; zero means no limit of its own.
 type Limits struct {
 	Slots   int      `json:"slots,omitempty" doc:"How many runs at the same time; 0: no limit"`
-	Timeout Duration `json:"timeout,omitzero" doc:"How long one run may take"`
-	Silence Duration `json:"silence,omitzero" doc:"How long a run may print nothing"`
+	Timeout Duration `json:"timeout,omitzero" doc:"How long one run may take, such as 30m"`
+	Silence Duration `json:"silence,omitzero" doc:"How long a run may print nothing, such as 15m"`
 }
 
 // Story is one deliverable; it owns one task tree and the ship decision.
@@ -52,8 +55,9 @@ type Story struct {
 }
 
 // RoleConfig gives a role its prompt, agent and limits; every change is a new
-// version.
+// version. One of a project says only what differs there.
 type RoleConfig struct {
+	ProjectID    ProjectID `json:"project_id,omitempty"` // empty: for all projects
 	Name         Role      `json:"name"`
 	Version      int       `json:"version"`
 	Active       bool      `json:"active"`
@@ -65,6 +69,23 @@ type RoleConfig struct {
 	MaxBudgetUSD float64   `json:"max_budget_usd,omitempty"`
 	Timeout      Duration  `json:"timeout,omitzero"`
 	CreatedAt    time.Time `json:"created_at"`
+}
+
+// Over is the configuration of a project, r, on top of the one for all: what r
+// leaves open is taken from there. Model and program belong to the agent.
+func (r RoleConfig) Over(all RoleConfig) RoleConfig {
+	if r.Agent == "" || r.Agent == all.Agent {
+		r.Agent, r.Model = all.Agent, cmp.Or(r.Model, all.Model)
+		if r.Command == nil {
+			r.Command = all.Command
+		}
+	}
+	if r.AllowedTools == nil {
+		r.AllowedTools = all.AllowedTools
+	}
+	r.Prompt = cmp.Or(r.Prompt, all.Prompt)
+	r.MaxBudgetUSD, r.Timeout = cmp.Or(r.MaxBudgetUSD, all.MaxBudgetUSD), cmp.Or(r.Timeout, all.Timeout)
+	return r
 }
 
 // MergeStatus is where a landing stands.

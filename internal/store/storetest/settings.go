@@ -53,23 +53,24 @@ func testProjects(t *testing.T, fresh func(testing.TB) store.Config) {
 func testRoles(t *testing.T, fresh func(testing.TB) store.Config) {
 	s := Open(t, fresh(t))
 	first := filled[work.RoleConfig](&filler{})
-	first.Name = "checker"
+	first.Name, first.ProjectID = "checker", ""
 	second := work.RoleConfig{Name: "checker", Agent: "codex", Active: true, CreatedAt: at(1)}
 	third := work.RoleConfig{Name: "builder", CreatedAt: at(2)}
+	own := work.RoleConfig{Name: "checker", ProjectID: "p1", Agent: "claude", Active: true, CreatedAt: at(3)}
 	var want []work.RoleConfig
-	for i, r := range []work.RoleConfig{*first, second, third} {
+	for i, r := range []work.RoleConfig{*first, second, third, own} {
 		saved := must[work.RoleConfig](t)(s.SaveRole(t.Context(), r))
-		r.Version = []int{1, 2, 1}[i]
+		r.Version = []int{1, 2, 1, 1}[i]
 		same(t, "saved role", r, saved)
 		want = append(want, saved)
 	}
 	want[0].Active = false // the second took its place
-	same(t, "roles", []work.RoleConfig{want[2], want[0], want[1]}, must[[]work.RoleConfig](t)(s.Roles(t.Context())))
+	same(t, "roles", []work.RoleConfig{want[2], want[0], want[1], want[3]}, must[[]work.RoleConfig](t)(s.Roles(t.Context())))
 
 	must[work.RoleConfig](t)(s.SaveRole(t.Context(), work.RoleConfig{Name: "checker"}))
 	for _, r := range must[[]work.RoleConfig](t)(s.Roles(t.Context())) {
-		if r.Active {
-			t.Errorf("%s version %d is active, but its last version is not", r.Name, r.Version)
+		if r.Active != (r.ProjectID == "p1") {
+			t.Errorf("%s version %d of project %q: active is %v", r.Name, r.Version, r.ProjectID, r.Active)
 		}
 	}
 }

@@ -151,11 +151,12 @@ CREATE TABLE projects (
 CREATE UNIQUE INDEX projects_name ON projects (name) WHERE removed = 0;
 
 CREATE TABLE roles (
+    project TEXT NOT NULL, -- its id; empty: for all projects
     name    TEXT NOT NULL,
     version BIGINT NOT NULL,
     active  BIGINT NOT NULL,
     body    TEXT NOT NULL,
-    PRIMARY KEY (name, version)
+    PRIMARY KEY (project, name, version)
 );
 
 CREATE TABLE tokens (
