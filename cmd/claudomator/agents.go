@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudomator/claudomator/internal/agent"
+	"github.com/claudomator/claudomator/internal/agent/acp"
 	"github.com/claudomator/claudomator/internal/agent/codex"
 	"github.com/claudomator/claudomator/internal/agent/command"
 	"github.com/claudomator/claudomator/internal/config"
@@ -18,15 +19,17 @@ import (
 // argv is the configured program, empty where none is.
 func protocols() map[string]func(r *agent.Runner, argv []string) agent.Agent {
 	return map[string]func(*agent.Runner, []string) agent.Agent{
-		"codex":   func(r *agent.Runner, argv []string) agent.Agent { return codex.New(r, argv) },
-		"command": func(r *agent.Runner, _ []string) agent.Agent { return command.New(r) },
+		"acp":      func(r *agent.Runner, argv []string) agent.Agent { return acp.New(r, "acp", argv) },
+		"scripted": scriptedType,
+		"codex":    func(r *agent.Runner, argv []string) agent.Agent { return codex.New(r, argv) },
+		"command":  func(r *agent.Runner, _ []string) agent.Agent { return command.New(r) },
 	}
 }
 
 // types are the agent types that are there without a setting, and the protocol
 // of each.
 func types() map[string]string {
-	return map[string]string{"codex": "codex", "command": "command"}
+	return map[string]string{"acp": "acp", "scripted": "scripted", "codex": "codex", "command": "command"}
 }
 
 // catalog makes the agents: the known types, and what the configuration adds or

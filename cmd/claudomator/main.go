@@ -36,7 +36,7 @@ func deps(keys *keys) cli.Deps {
 		Connect: func(_ context.Context, server, token string) (app.API, error) {
 			return client.New(server, token, http.DefaultClient), nil
 		},
-		Serve: serve, Host: hostFor, Config: showConfig, Doctor: doctor, Tool: mcp.Call, Demo: demo,
+		Serve: serve, Host: hostFor, Config: showConfig, Doctor: doctor, Tool: mcp.Call, Scripted: scriptedAgent, Demo: demo,
 	}
 }
 

@@ -48,6 +48,9 @@ type Deps struct {
 	Doctor func(ctx context.Context, o DoctorOptions) ([]Check, error)
 	// Tool calls a tool of a running agent's own run.
 	Tool func(ctx context.Context, url, token, name string, arguments json.RawMessage) (json.RawMessage, error)
+	// Scripted is the agent without a model, on the standard streams; it gives the
+	// exit status.
+	Scripted func(ctx context.Context, args []string) int
 	// Demo shows the product at work on a sample repository.
 	Demo func(ctx context.Context, o DemoOptions) error
 }
@@ -105,6 +108,9 @@ func Run(ctx context.Context, args []string, deps Deps) int {
 	if err == nil {
 		return 0
 	}
+	if status, ok := errors.AsType[leaves](err); ok {
+		return int(status)
+	}
 	if interrupted(ctx, err) && !errors.Is(err, errLeft) {
 		err = errInterrupted
 	}
@@ -153,7 +159,7 @@ limit is exhausted, 7 unavailable or timed out, 8 the awaited task ended badly,
 func newRootCommand(s *shell) *cobra.Command {
 	root := newGroup("claudomator", "Turn goals into shipped code with coding agents",
 		newRunCommand(s), newServeCommand(s), newProjectCommand(s), newTaskCommand(s), newMergeCommand(s), newAttentionCommand(s),
-		newEventsCommand(s), newRoleCommand(s), newAgentCommand(s), newTokenCommand(s), newToolCommand(s), newConfigCommand(s),
+		newEventsCommand(s), newRoleCommand(s), newAgentCommand(s), newTokenCommand(s), newToolCommand(s), newScriptedCommand(s), newConfigCommand(s),
 		newDoctorCommand(s), newDemoCommand(s), newVersionCommand(s), newCompletionCommand(s))
 	root.Long = rootHelp
 	root.Example = "  claudomator demo\n  claudomator run --agent claude \"Fix the rounding of prices\"\n  claudomator serve\n  claudomator project add shop --repo ~/src/shop --policy checked\n" +

@@ -17,14 +17,15 @@ import (
 
 // alone lists the commands that offer no use case of app.API, and why.
 var alone = map[string]string{
-	"run":         "carries one task all the way with the use cases of other commands",
-	"config show": "reads the settings on this machine, also where no server runs",
-	"serve":       "is the server",
-	"doctor":      "looks at this machine, also where no server runs",
-	"demo":        "brings a server of its own",
-	"tool":        "speaks to a run's endpoint with the run's token, as an agent",
-	"version":     "says what this program is",
-	"completion":  "writes a shell's text",
+	"run":            "carries one task all the way with the use cases of other commands",
+	"config show":    "reads the settings on this machine, also where no server runs",
+	"serve":          "is the server",
+	"doctor":         "looks at this machine, also where no server runs",
+	"demo":           "brings a server of its own",
+	"tool":           "speaks to a run's endpoint with the run's token, as an agent",
+	"scripted-agent": "is an agent, not a person's command",
+	"version":        "says what this program is",
+	"completion":     "writes a shell's text",
 }
 
 // TestCommandsAndOperations walks the commands against the parity table, both

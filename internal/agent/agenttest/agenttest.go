@@ -24,6 +24,9 @@ type Harness struct {
 	// The text reads the prompt from its standard input; what it prints is
 	// output of the agent; status 0 is success and any other failure.
 	Shell func(t *testing.T, job *agent.Job, text string)
+	// Unicode: the prompt travels as Unicode text, so that bytes that are none arrive
+	// as U+FFFD, each.
+	Unicode bool
 	// Missing makes the job's program one that is not installed.
 	Missing func(t *testing.T, job *agent.Job)
 }

@@ -184,6 +184,9 @@ func promptByteForByte(t *testing.T, f *fixture) {
 		job.Prompt = prompt
 		f.run(t, t.Context(), job, agent.Success)
 		got, err := os.ReadFile(filepath.Join(job.Dir, "got"))
+		if f.Unicode {
+			prompt = string([]rune(prompt))
+		}
 		if err != nil || string(got) != prompt {
 			t.Errorf("prompt of %d bytes %.20q arrived as %d bytes %.20q, %v", len(prompt), prompt, len(got), got, err)
 		}
