@@ -39,8 +39,8 @@ func New(runner *agent.Runner, argv []string) *Agent {
 
 // Installed implements agent.Agent.
 func (a *Agent) Installed() error {
-	_, _, err := a.runner.Find(context.Background(), a.argv)
-	return err //nolint:wrapcheck // it says which program is missing
+	_, _, err := a.runner.Find(context.Background(), a.argv) //nolint:forbidigo // nothing is waited for
+	return err                                               //nolint:wrapcheck // it says which program is missing
 }
 
 // Describe implements agent.Agent.

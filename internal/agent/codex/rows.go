@@ -2,7 +2,6 @@ package codex
 
 import (
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -116,12 +115,12 @@ func (r *reader) completed(l *line) {
 	if json.Unmarshal(l.Usage, &total) == nil && total.Input > 0 {
 		r.use(total)
 	}
-	if n := len(r.running); n > 0 {
+	if len(r.running) > 0 {
 		var names []string
 		for _, tool := range r.running {
 			names = append(names, shorten(tool.Name+": "+tool.Input))
 		}
-		r.s.Warn(fmt.Sprintf("%d tool calls were still running when Codex ended, and were ended with it: %s", n, strings.Join(names, "; ")))
+		r.s.Warn("still running when Codex ended, and ended with it: " + strings.Join(names, "; "))
 	}
 	r.s.End(agent.EndSuccess, "")
 	r.over = true
