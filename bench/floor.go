@@ -64,10 +64,17 @@ type floor struct {
 	wall samples
 }
 
-const floorLoop = `while read -r i; do
-	git -C "$1" worktree add -q -b "$2-$i" "$1-$2-$i" HEAD || exit 1
+// A git that looks through the worktrees of a repository fails when it meets
+// one that another git is just removing: loops on one repository meet each
+// other so, and what failed is done again.
+const floorLoop = `again() {
+	for try in 1 2 3 4 5 6 7 8 9; do "$@" 2>/dev/null && return; done
+	"$@"
+}
+while read -r i; do
+	again git -C "$1" worktree add -q -B "$2-$i" "$1-$2-$i" HEAD || exit 1
 	(cd "$1-$2-$i" && sh -c "$3") || exit 1
-	git -C "$1" worktree remove --force "$1-$2-$i" || exit 1
+	again git -C "$1" worktree remove --force "$1-$2-$i" || exit 1
 	echo done
 done`
 
@@ -99,7 +106,7 @@ func (f *floor) once() error {
 		return fmt.Errorf("run the floor: %w", err)
 	}
 	if _, err := f.out.ReadString('\n'); err != nil {
-		return fmt.Errorf("run the floor: %w", err)
+		return fmt.Errorf("run the floor: it ended in the middle: %w", err)
 	}
 	f.wall = append(f.wall, time.Since(began))
 	return nil
