@@ -194,6 +194,7 @@ type TokenRequest struct {
 // RoleInput changes a role's configuration; nil fields keep the active
 // version's value.
 type RoleInput struct {
+	Project      string         `json:"project,omitempty" doc:"Project, by name or id, in which this holds on top of the general configuration; all projects when left out"`
 	Agent        *string        `json:"agent,omitempty" doc:"Agent type"`
 	Model        *string        `json:"model,omitempty" doc:"Model of that agent"`
 	Command      *[]string      `json:"command,omitempty" doc:"Program and arguments, of agent type command"`

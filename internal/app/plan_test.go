@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,5 +25,62 @@ func TestTimeoutOfARun(t *testing.T) {
 		if err != nil || plan.Timeout != want {
 			t.Errorf("with %s: %+v, %v, want %s", given, plan, err, want)
 		}
+	}
+}
+
+// What a project says of a role holds there, on top of what holds for all.
+func TestRolesOfAProject(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	s.project(t)
+	other, repo := "q", "/other"
+	if _, err := s.AddProject(s.ctx, app.ProjectInput{Name: &other, Repository: &repo}); err != nil {
+		t.Fatal(err)
+	}
+	set := func(in app.RoleInput) {
+		t.Helper()
+		if _, err := s.SetRole(s.ctx, "builder", in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := func(project string) (work.AgentSpec, string) {
+		t.Helper()
+		task := s.create(t, app.TaskRequest{Project: project, Agent: app.AgentInput{Role: "builder", Instructions: "x"}, Start: true})
+		runs, err := s.Executions(s.ctx, string(task.ID))
+		if err != nil || len(runs) != 1 {
+			t.Fatal(runs, err)
+		}
+		plan, err := s.PlanRun(s.ctx, task.TreeID, runs[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan.Spec, plan.Prompt
+	}
+	model, small, prompt, off, budget := "model", "small", "Build bells.", false, 2.0
+	set(app.RoleInput{Agent: &model, Model: &small, MaxBudgetUSD: &budget})
+	set(app.RoleInput{Project: "p", Prompt: &prompt})
+	for _, tt := range []struct{ project, prompt string }{{"p", "Build bells.\n\n# Task"}, {"q", "You are a builder"}} {
+		got, text := spec(tt.project)
+		if got.Type != "model" || got.Model != "small" || got.MaxBudgetUSD != 2 || !strings.HasPrefix(text, tt.prompt) {
+			t.Errorf("in %s: %+v, prompt %.40q", tt.project, got, text)
+		}
+	}
+	command := "command"
+	set(app.RoleInput{Project: "p", Agent: &command, Command: &[]string{"true"}})
+	if got, _ := spec("p"); got.Type != "command" || got.Model != "" || got.Command[0] != "true" {
+		t.Errorf("with an agent of its own: %+v", got)
+	}
+	set(app.RoleInput{Project: "p", Active: &off})
+	if got, text := spec("p"); got.Type != "model" || !strings.HasPrefix(text, "You are a builder") {
+		t.Errorf("taken back: %+v, prompt %.40q", got, text)
+	}
+	if all, err := s.Role(s.ctx, "builder"); err != nil || len(all) != 5 || all[0].Version != 0 || all[0].Active || all[4].ProjectID == "" {
+		t.Errorf("versions %+v, %v", all, err)
+	}
+	if _, err := s.SetRole(s.ctx, "builder", app.RoleInput{Project: "nowhere", Prompt: &prompt}); work.CodeOf(err) != work.NotFound {
+		t.Errorf("unknown project: %v", err)
+	}
+	if all, err := s.Role(s.ctx, "checker"); err != nil || len(all) != 1 || !all[0].Active || !strings.HasPrefix(all[0].Prompt, "You are the checker") {
+		t.Errorf("what comes with the program: %+v, %v", all, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/claudomator/claudomator/internal/review"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -227,8 +228,25 @@ func (s *Service) Report(ctx context.Context, c RunCaller, r RunReport) error {
 		if err := s.use(ctx, c, ToolVerdict); err != nil {
 			return err
 		}
+		if err := s.counts(ctx, c, r.Verdict); err != nil {
+			return err
+		}
 	}
 	return s.Do(ctx, c.Tree, c.actor(), work.Report{Execution: c.Execution, Summary: r.Summary, Blocker: r.Blocker, Verdict: r.Verdict})
+}
+
+// counts refuses an approval that would count as no verdict, while the judge can
+// still mend it.
+func (s *Service) counts(ctx context.Context, c RunCaller, v *work.Verdict) error {
+	return s.own(ctx, c, func(_ *work.Tree, t *work.Task) error {
+		unproven := review.Unproven(v, t.AcceptanceCriteria)
+		if len(unproven) == 0 {
+			return nil
+		}
+		return work.Errorf(work.Invalid, "the approval does not prove %d of the criteria", len(unproven)).WithReason("criteria").
+			WithHint("an entry of criteria with met true and how it was verified, its text copied exactly, for each of: %q; or do not approve", unproven).
+			With("criteria", unproven)
+	})
 }
 
 // Context is what an agent can know of its task.

@@ -27,7 +27,7 @@ type fixed struct{}
 func (fixed) Agents(context.Context) ([]app.AgentInfo, error) {
 	return []app.AgentInfo{{Type: "command", Installed: true}}, nil
 }
-func (fixed) Types() []string { return []string{"command"} }
+func (fixed) Types() []string { return []string{"command", "model"} }
 
 func (fixed) Usable(string) bool { return true }
 func (fixed) Inspect(_ context.Context, repository, branch string) (string, string, error) {

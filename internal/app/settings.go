@@ -21,7 +21,8 @@ func (s *Service) Roles(ctx context.Context) ([]work.RoleConfig, error) {
 	return slices.DeleteFunc(all, func(r work.RoleConfig) bool { return !r.Active }), err
 }
 
-// Role lists the versions of one role, oldest first.
+// Role lists the versions of one role: those for all projects first, each oldest
+// first. What comes with the program is version 0.
 func (s *Service) Role(ctx context.Context, name string) ([]work.RoleConfig, error) {
 	if _, err := may(ctx, false); err != nil {
 		return nil, err
@@ -31,6 +32,13 @@ func (s *Service) Role(ctx context.Context, name string) ([]work.RoleConfig, err
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(r work.RoleConfig) bool { return string(r.Name) != name })
+	builtIn := work.RoleConfig{Name: work.Role(name), Active: len(all) == 0}
+	if builtIn.Prompt, err = rolePrompt(builtIn.Name, work.RoleConfig{}); err != nil {
+		return nil, work.Errorf(work.Internal, "read the prompt of role %s: %w", name, err)
+	}
+	if builtIn.Prompt != "" {
+		all = slices.Insert(all, 0, builtIn)
+	}
 	if len(all) == 0 {
 		return nil, work.Errorf(work.NotFound, "the role %q has no configuration", name).WithHint("claudomator role set %s --agent TYPE", name)
 	}
@@ -46,13 +54,27 @@ func (s *Service) SetRole(ctx context.Context, name string, in RoleInput) (*work
 	if !work.ValidName(name) {
 		return nil, work.Errorf(work.Invalid, "role name %q is not one", name).WithHint("lower-case letters, digits and dashes")
 	}
+	config := work.RoleConfig{Name: work.Role(name), Active: true}
+	if in.Project != "" {
+		project, err := s.o.Settings.Project(ctx, in.Project)
+		if err != nil {
+			return nil, err
+		}
+		config.ProjectID = project.ID
+	}
 	all, err := s.o.Settings.Roles(ctx)
 	if err != nil {
 		return nil, err
 	}
-	config := work.RoleConfig{Name: work.Role(name), Active: true}
+	var general work.RoleConfig
 	for _, r := range all {
-		if r.Name == config.Name && r.Active {
+		if r.Name != config.Name || !r.Active {
+			continue
+		}
+		if r.ProjectID == "" {
+			general = r
+		}
+		if r.ProjectID == config.ProjectID {
 			config = r
 		}
 	}
@@ -70,7 +92,11 @@ func (s *Service) SetRole(ctx context.Context, name string, in RoleInput) (*work
 	if in.Command != nil && len(*in.Command) > 0 && in.Agent == nil {
 		config.Agent = "command"
 	}
-	if err := s.checkRole(config); err != nil {
+	whole := config
+	if config.ProjectID != "" {
+		whole = config.Over(general)
+	}
+	if err := s.checkRole(whole); err != nil {
 		return nil, err
 	}
 	config.CreatedAt = s.o.Now()
@@ -83,6 +109,9 @@ func (s *Service) SetRole(ctx context.Context, name string, in RoleInput) (*work
 }
 
 func (s *Service) checkRole(r work.RoleConfig) error {
+	if err := knownRole(r); err != nil {
+		return err
+	}
 	switch {
 	case len(r.Command) > 0 && r.Command[0] == "":
 		return work.Errorf(work.Invalid, "the command names no program")
@@ -175,13 +204,17 @@ func (s *Service) RevokeToken(ctx context.Context, ref string) error {
 		return err
 	}
 	var found []Token
+	var ids []string
 	for _, t := range all {
 		if t.RevokedAt.IsZero() && (t.Name == ref || t.ID == ref || (len(ref) > 2 && strings.HasPrefix(t.ID, ref))) {
-			found = append(found, t)
+			found, ids = append(found, t), append(ids, t.ID)
 		}
 	}
-	if len(found) != 1 {
-		return work.Errorf(work.NotFound, "%d tokens are named %q", len(found), ref).WithHint("see `token list`; use the id")
+	if len(found) == 0 {
+		return work.Errorf(work.NotFound, "there is no token %q", ref).WithHint("see `token list`")
+	}
+	if len(found) > 1 {
+		return work.Errorf(work.Invalid, "%d tokens are meant by %q", len(found), ref).WithReason("ambiguous").WithHint("use the id of one: %s", strings.Join(ids, ", "))
 	}
 	found[0].RevokedAt = s.o.Now()
 	return s.o.Tokens.SaveToken(ctx, found[0])

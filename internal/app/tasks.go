@@ -161,16 +161,12 @@ func (s *Service) taskInput(ctx context.Context, in TaskRequest) (work.TaskInput
 		return none, nil, err
 	}
 	if in.ParentTaskID != "" {
-		if out.ParentTaskID, err = s.o.Lookup.ResolveTask(ctx, in.ParentTaskID); err != nil {
+		if out.ParentTaskID, err = s.parentOf(ctx, in); err != nil {
 			return none, nil, err
 		}
 		return out, nil, nil
 	}
-	ref := in.Project
-	if ref == "" {
-		ref = in.ProjectID
-	}
-	project, err := s.projectFor(ctx, ref)
+	project, err := s.projectOf(ctx, in)
 	if err != nil {
 		return none, nil, err
 	}

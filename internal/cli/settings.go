@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,18 +27,22 @@ func newRoleListCommand(s *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			names, err := projectNames(ctx, api, s.format)
+			if err != nil {
+				return err
+			}
 			return s.show(list(all), func(p *page) {
 				if len(all) == 0 {
 					p.line("no roles are configured")
 					return
 				}
-				p.roles(all)
+				p.roles(all, names)
 			})
 		}),
 	}
 }
 
-func (p *page) roles(all []work.RoleConfig) {
+func (p *page) roles(all []work.RoleConfig, names map[work.ProjectID]string) {
 	var rows [][]string
 	for _, r := range all {
 		command := ""
@@ -48,27 +53,37 @@ func (p *page) roles(all []work.RoleConfig) {
 		if r.Active {
 			active = "yes"
 		}
-		rows = append(rows, []string{string(r.Name), strconv.Itoa(r.Version), active, r.Agent, r.Model, command})
+		rows = append(rows, []string{string(r.Name), names[r.ProjectID], strconv.Itoa(r.Version), active, r.Agent, r.Model, command})
 	}
-	p.table("", []string{"NAME", "VERSION", "ACTIVE", "AGENT", "MODEL", "COMMAND"}, rows)
+	p.table("", []string{"NAME", "PROJECT", "VERSION", "ACTIVE", "AGENT", "MODEL", "COMMAND"}, rows)
 }
 
 func newRoleShowCommand(s *shell) *cobra.Command {
 	var versions bool
+	var project string
 	c := &cobra.Command{
-		Use: "show NAME", Short: "Show a role's configuration", Args: takes("NAME"), Example: "  claudomator role show checker",
+		Use: "show NAME", Short: "Show a role's configuration, the prompt included", Args: takes("NAME"), Example: "  claudomator role show checker",
 	}
+	c.Flags().StringVar(&project, "project", "", "what this project has on top of the general configuration")
 	c.Flags().BoolVar(&versions, "versions", false, "list all versions")
 	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
 		all, err := api.Role(ctx, args[0])
 		if err != nil {
 			return err
 		}
+		names, err := projectNames(ctx, api, textFormat)
+		if err != nil {
+			return err
+		}
+		all = slices.DeleteFunc(all, func(r work.RoleConfig) bool {
+			return (project != "" || !versions) && names[r.ProjectID] != project && string(r.ProjectID) != project
+		})
 		if versions {
-			return s.show(list(all), func(p *page) { p.roles(all) })
+			return s.show(list(all), func(p *page) { p.roles(all, names) })
 		}
 		if len(all) == 0 {
-			return work.Errorf(work.NotFound, "the role %q has no configuration", args[0])
+			return work.Errorf(work.NotFound, "the role %q has no configuration in project %q", args[0], project).
+				WithHint("claudomator role set %s --project %s --prompt-file FILE", args[0], project)
 		}
 		newest := all[len(all)-1]
 		for _, r := range all {
@@ -84,7 +99,8 @@ func newRoleShowCommand(s *shell) *cobra.Command {
 func (s *shell) showRole(r *work.RoleConfig) error {
 	return s.show(r, func(p *page) {
 		p.line("%s", p.style(bold, inert(string(r.Name))))
-		p.field("version", strconv.Itoa(r.Version))
+		p.field("project", string(r.ProjectID))
+		p.field("version", version(r.Version))
 		if !r.Active {
 			p.field("active", "no")
 		}
@@ -100,13 +116,24 @@ func (s *shell) showRole(r *work.RoleConfig) error {
 		if r.Timeout > 0 {
 			p.field("timeout", exact(time.Duration(r.Timeout)))
 		}
-		p.field("created", p.ago(r.CreatedAt))
+		if !r.CreatedAt.IsZero() {
+			p.field("created", p.ago(r.CreatedAt))
+		}
 		p.block("Prompt", r.Prompt)
 	})
 }
 
+// version names that of a role; the one that comes with the program is none of
+// a person's.
+func version(n int) string {
+	if n == 0 {
+		return "built in"
+	}
+	return strconv.Itoa(n)
+}
+
 func newRoleSetCommand(s *shell) *cobra.Command {
-	var agent, model, command, promptFile string
+	var project, agent, model, command, promptFile string
 	var tools []string
 	var budget float64
 	var timeout time.Duration
@@ -118,9 +145,10 @@ func newRoleSetCommand(s *shell) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
+	flags.StringVar(&project, "project", "", "only in this project, on top of what holds for all")
 	flags.StringVar(&agent, "agent", "", "agent type")
 	flags.StringVar(&model, "model", "", "model")
-	flags.StringVar(&command, "command", "", "argv of agent type command, as a JSON list")
+	flags.StringVar(&command, "command", "", "the agent's program and arguments, as a JSON list")
 	flags.StringVar(&promptFile, "prompt-file", "", "file with the system prompt, or - for standard input")
 	flags.StringArrayVar(&tools, "allow-tool", nil, "tool it may use (repeatable)")
 	flags.Float64Var(&budget, "budget", 0, "most US dollars an execution may cost")
@@ -131,7 +159,7 @@ func newRoleSetCommand(s *shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var in app.RoleInput
+		in := app.RoleInput{Project: project}
 		if c.Flags().Changed("prompt-file") {
 			prompt, err := s.readText(promptFile)
 			if err != nil {
