@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudomator/claudomator/internal/agent"
 	"github.com/claudomator/claudomator/internal/agent/acp"
+	"github.com/claudomator/claudomator/internal/agent/claude"
 	"github.com/claudomator/claudomator/internal/agent/codex"
 	"github.com/claudomator/claudomator/internal/agent/command"
 	"github.com/claudomator/claudomator/internal/config"
@@ -21,6 +22,7 @@ func protocols() map[string]func(r *agent.Runner, argv []string) agent.Agent {
 	return map[string]func(*agent.Runner, []string) agent.Agent{
 		"acp":      func(r *agent.Runner, argv []string) agent.Agent { return acp.New(r, "acp", argv) },
 		"scripted": scriptedType,
+		"claude":   func(r *agent.Runner, argv []string) agent.Agent { return claude.New(r, argv) },
 		"codex":    func(r *agent.Runner, argv []string) agent.Agent { return codex.New(r, argv) },
 		"command":  func(r *agent.Runner, _ []string) agent.Agent { return command.New(r) },
 	}
@@ -29,7 +31,7 @@ func protocols() map[string]func(r *agent.Runner, argv []string) agent.Agent {
 // types are the agent types that are there without a setting, and the protocol
 // of each.
 func types() map[string]string {
-	return map[string]string{"acp": "acp", "scripted": "scripted", "codex": "codex", "command": "command"}
+	return map[string]string{"acp": "acp", "scripted": "scripted", "claude": "claude", "codex": "codex", "command": "command"}
 }
 
 // catalog makes the agents: the known types, and what the configuration adds or
