@@ -87,7 +87,7 @@ func unix(seconds float64) time.Time {
 	if seconds < 1e9 || seconds > 5e9 {
 		return time.Time{}
 	}
-	return time.Unix(int64(seconds), 0).UTC()
+	return time.UnixMilli(int64(seconds * 1000)).UTC()
 }
 
 // text is the error for people.
@@ -146,7 +146,12 @@ func (t *trouble) standing() *failure {
 	if !t.broken {
 		return nil
 	}
-	return cmp.Or(t.last, &failure{message: "the agent's own state is an error that it does not explain"})
+	if t.last == nil {
+		return &failure{message: "the agent's own state is an error that it does not explain"}
+	}
+	f := *t.last
+	f.message, f.detail = cmp.Or(f.detail, f.message), "" // the last retry's text says only that it was one
+	return &f
 }
 
 // met reports the limit that an error stands for, after all that was said.

@@ -120,6 +120,7 @@ func (t *talk) take(u *update) bool {
 	case "usage_update":
 		if u.Cost != nil && (u.Cost.Currency == "USD" || u.Cost.Currency == "") && u.Cost.Amount != t.cost {
 			t.cost = u.Cost.Amount
+			t.text.flush()
 			t.emitUsage()
 		}
 	case "user_message_chunk", "available_commands_update", "current_mode_update", "config_option_update", "session_info_update":

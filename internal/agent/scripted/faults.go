@@ -47,7 +47,7 @@ func (t *turn) limit(_ context.Context, s *Step) error {
 	if err != nil {
 		return err
 	}
-	return failure(s.Value, "usage_limit", map[string]any{"resetsAt": at.Unix()})
+	return failure(s.Value, "usage_limit", map[string]any{"resetsAt": float64(at.UnixMilli()) / 1000})
 }
 
 // flood prints a lot.
