@@ -157,7 +157,7 @@ func (p *page) diffstat(d *diffstat) {
 		if f.Binary {
 			counts = "  " + p.style(dim, "binary")
 		}
-		p.line("  %s%s", pad(cut(inert(f.Path), widest), widest), counts)
+		p.line("  %s%s", pad(cutFront(inert(f.Path), widest), widest), counts)
 	}
 }
 

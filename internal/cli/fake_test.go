@@ -33,12 +33,15 @@ type fake struct {
 	merges     []*work.Merge
 	roles      []work.RoleConfig
 	items      []work.Item
+	agents     []app.AgentInfo
 	patch      string
 	log        func() (string, error)
 	stream     []step
 	accept     func(app.AcceptInput) *app.TaskView
 	refuse     func(app.TaskRequest) error
 	before     func() // every look at a task
+	answered   func()
+	cancelled  func()
 
 	project  app.ProjectInput
 	requests []app.TaskRequest
@@ -110,7 +113,7 @@ func (f *fake) CreateTask(_ context.Context, in app.TaskRequest) (*app.TaskView,
 		}
 	}
 	f.requests = append(f.requests, in)
-	v := &app.TaskView{Task: work.Task{ID: work.TaskID(fmt.Sprintf("made%d", len(f.requests))), Name: in.Name, State: work.Pending}}
+	v := &app.TaskView{Task: work.Task{ID: work.TaskID(fmt.Sprintf("made%d", len(f.requests))), Name: in.Name, ProjectID: work.ProjectID(in.Project), State: work.Pending}}
 	return v, f.err
 }
 
@@ -159,7 +162,15 @@ func (f *fake) RejectTask(_ context.Context, ref string, in app.RejectInput) (*a
 }
 
 func (f *fake) AnswerTask(_ context.Context, ref, text string) (*app.TaskView, error) {
+	if f.answered != nil {
+		f.answered()
+	}
 	return f.act(fmt.Sprintf("answer %q", text), ref)
+}
+
+func (f *fake) CancelTask(_ context.Context, ref string) (*app.TaskView, error) {
+	f.cancelled()
+	return f.act("cancel", ref)
 }
 
 func (f *fake) MessageTask(_ context.Context, ref, text string) (*app.TaskView, error) {
@@ -247,6 +258,8 @@ func (f *fake) SetRole(_ context.Context, name string, in app.RoleInput) (*work.
 func (f *fake) CreateToken(_ context.Context, name string, scope app.Scope) (*app.NewToken, error) {
 	return &app.NewToken{Token: app.Token{ID: "t1", Name: name, Scope: scope}, Secret: "s3cret"}, f.err
 }
+
+func (f *fake) Agents(context.Context) ([]app.AgentInfo, error) { return f.agents, f.err }
 
 func (f *fake) Attention(context.Context) ([]work.Item, error) { return f.items, f.err }
 

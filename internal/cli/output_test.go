@@ -56,7 +56,10 @@ func shop() *fake {
 		merges: []*work.Merge{{ID: "m1", TaskID: "fixbasket2345678", Target: "main", Status: work.MergeConflicted, Conflicts: []string{"a.go"}, Message: "both changed", CreatedAt: ago(time.Minute)}},
 		roles:  []work.RoleConfig{{Name: work.Checker, Version: 1, Agent: "claude"}, {Name: work.Checker, Version: 2, Active: true, Agent: "command", Command: []string{"sh"}, Prompt: "Check.\n"}},
 		items:  []work.Item{{Kind: work.ItemQuestion, TaskID: "fixbasket2345678", Name: "Fix", Text: "Cents or euros?", Actions: []work.Action{work.DoAnswer}}, {Kind: work.ItemStory, StoryID: "s1", Name: "Checkout", Text: "the story is DRAFT"}},
-		patch:  "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\x1b[2J\n+one\xff\r\n\\ No newline",
+		agents: []app.AgentInfo{
+			{Type: "claude", Installed: true, Version: "2.1.332", Path: "/usr/bin/claude"}, {Type: "codex", Note: "codex is not on the PATH\x1b[2J"}, {Type: "command", Installed: true},
+		},
+		patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\x1b[2J\n+one\xff\r\n\\ No newline",
 	}
 }
 
@@ -73,6 +76,7 @@ func TestOutput(t *testing.T) {
 		"merge-list": "merge list", "role-list": "role list", "role-show": "role show checker", "role-set": "role set checker --command [\"a\"] -o json",
 		"token-create": "token create laptop", "token-create-json": "token create laptop --scope read -o json", "attention": "attention", "attention-json": "attention -o json",
 		"events-task": "events --task fixbasket2345678 --after 3", "events-task-json": "events --task fixbasket2345678 --limit 1 -o json",
+		"agent-list": "agent list", "agent-list-json": "agent list -o json",
 	}
 	for name, args := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -211,7 +211,7 @@ func (f *foreground) begin(ctx context.Context) error {
 		}
 		return f.introduce(ctx, view)
 	}
-	project, err := f.project(ctx)
+	project, missing, err := f.project(ctx)
 	if err != nil {
 		return err
 	}
@@ -222,6 +222,14 @@ func (f *foreground) begin(ctx context.Context) error {
 	policy, err := f.policy(ctx, project, agent)
 	if err != nil {
 		return err
+	}
+	if missing != nil { // only now: a mistake leaves nothing behind
+		if project, err = api.AddProject(ctx, *missing); err != nil {
+			return err
+		}
+		if err := f.notice("made project %s for %s", project.Name, project.Repository); err != nil {
+			return err
+		}
 	}
 	view, err := api.CreateTask(ctx, app.TaskRequest{
 		Project: string(project.ID), Name: f.o.name, AcceptanceCriteria: f.o.accept, Review: policy, Start: true,
@@ -300,18 +308,19 @@ func (f *foreground) left(err error) error {
 	if (!detached && !errors.Is(err, errInterrupted) && !errors.Is(err, context.Canceled)) || f.stopped || f.waiter.view == nil {
 		return err
 	}
-	id := head(string(f.waiter.view.ID), 8)
-	text := "the task goes on; come back to it with: claudomator run --task " + id
+	text := "the task goes on"
 	switch {
 	case f.waiter.view.State.Ended() || f.waiter.view.State == work.Ready:
-		text = "come back to it with: claudomator run --task " + id
+		text = "the task stays as it is"
 	case f.own:
-		text = "its run ends with this server, and begins again with the next one: claudomator run --task " + id
+		text = "its run ends with this server, and begins again with the next one"
 	}
-	if say := f.notice("%s", text); say != nil {
-		return errors.Join(err, say)
-	}
-	return err
+	command := "claudomator run --task " + head(string(f.waiter.view.ID), 8)
+	say := f.say("notice", map[string]any{"text": text, "command": command}, func(p *page) {
+		p.paragraph(dim, "", "· "+text+"; come back to it with:")
+		p.line("  %s", command)
+	})
+	return cmp.Or(say, err)
 }
 
 // elapsed is how long the command has been at it.

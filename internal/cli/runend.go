@@ -91,7 +91,7 @@ func (f *foreground) question(ctx context.Context, t *work.Task) (again bool, er
 		return false, f.notice("answer it: claudomator task answer %s TEXT, then claudomator run --task %s", id, head(string(f.waiter.view.ID), 8))
 	}
 	for {
-		answer, err := f.input.ask(ctx, "answer:")
+		answer, err := f.input.ask(ctx, "answer")
 		switch {
 		case errors.Is(err, io.EOF):
 			return false, f.notice("it waits for the answer: claudomator task answer %s TEXT", id)
@@ -138,7 +138,12 @@ func (p *page) summary(d dossier, stat *diffstat, f *foreground) {
 		facts = append(facts, dollars(cost))
 	}
 	p.line("")
-	p.line("%s%s  %s", p.style(colorOf(string(d.State)), string(d.State)), inert(situation(p, &d.Task)), p.style(dim, strings.Join(facts, " · ")))
+	state, means, more := string(d.State), inert(situation(p, &d.Task)), strings.Join(facts, " · ")
+	gap := "  "
+	if p.width > 0 && columns(state+means+gap+more) > p.width {
+		gap = "\n"
+	}
+	p.line("%s%s%s%s", p.style(colorOf(state), state), p.clip(means, columns(state)), gap, p.style(dim, more))
 	if d.Reason != "" && d.Hold != work.HoldHuman {
 		p.paragraph("", "", d.Reason)
 	}
@@ -175,7 +180,7 @@ func (p *page) verdicts(d dossier) {
 			word, color = "approved", green
 		}
 		p.line("\n%s %s", p.style(bold, inert(string(j.Agent.Role))), p.style(color, word))
-		if !j.Verdict.Approved || len(j.Verdict.Criteria) == 0 {
+		if d.CheckerReport == "" && (!j.Verdict.Approved || len(j.Verdict.Criteria) == 0) { // the report has it, too
 			p.paragraph("", "  ", j.Verdict.Reasoning)
 		}
 		for _, c := range j.Verdict.Criteria {
@@ -273,7 +278,7 @@ func prompt(offers []string) string {
 			words[i] = "[ret]ry"
 		}
 	}
-	return strings.Join(words, " ") + " ?"
+	return strings.Join(words, " ")
 }
 
 // refused tells why something was not done, and how the task stands now.
@@ -308,7 +313,7 @@ func (f *foreground) act(ctx context.Context, word, text string) (again, over bo
 		return false, err == nil, err
 	case "reject", "message":
 		if text == "" {
-			if text, err = f.input.ask(ctx, "what should be different?"); errors.Is(err, io.EOF) || (err == nil && text == "") {
+			if text, err = f.input.ask(ctx, "what should be different"); errors.Is(err, io.EOF) || (err == nil && text == "") {
 				return false, false, nil
 			}
 		}
@@ -460,7 +465,11 @@ func (f *foreground) next() error {
 	return f.say("", nil, func(p *page) {
 		p.heading("Go on")
 		for _, way := range ways {
-			p.line("  claudomator %s  %s", pad(way[0], 28), p.style(dim, way[1]))
+			line := "  claudomator " + pad(way[0], 28)
+			if p.width > 0 && columns(line+"  "+way[1]) > p.width { // the command can be copied whole
+				line, way[1] = strings.TrimRight(line, " "), ""
+			}
+			p.line("%s", strings.TrimRight(line+"  "+p.style(dim, way[1]), " "))
 		}
 	})
 }

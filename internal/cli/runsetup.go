@@ -12,18 +12,20 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// project finds the project of the repository, or makes one.
-func (f *foreground) project(ctx context.Context) (*work.Project, error) {
+// project finds the project of the repository. There is none yet: it is one
+// without an id, and what to make it of.
+func (f *foreground) project(ctx context.Context) (*work.Project, *app.ProjectInput, error) {
 	if f.o.project != "" {
-		return f.api.Project(ctx, f.o.project)
+		p, err := f.api.Project(ctx, f.o.project)
+		return p, nil, err
 	}
 	repo, err := f.repository()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, err := f.api.Projects(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var found []*work.Project
 	var names, matches []string
@@ -35,17 +37,12 @@ func (f *foreground) project(ctx context.Context) (*work.Project, error) {
 	}
 	switch len(found) {
 	case 1:
-		return found[0], nil
+		return found[0], nil, nil
 	case 0:
-	default:
-		return nil, work.Errorf(work.Invalid, "several projects work on %s: %s", repo, strings.Join(matches, ", ")).WithHint("choose one with --project")
+		name := projectName(repo, names)
+		return &work.Project{}, &app.ProjectInput{Name: &name, Repository: &repo}, nil
 	}
-	name := projectName(repo, names)
-	made, err := f.api.AddProject(ctx, app.ProjectInput{Name: &name, Repository: &repo})
-	if err != nil {
-		return nil, err
-	}
-	return made, f.notice("made project %s for %s", made.Name, made.Repository)
+	return nil, nil, work.Errorf(work.Invalid, "several projects work on %s: %s", repo, strings.Join(matches, ", ")).WithHint("choose one with --project")
 }
 
 // repository is the top level of the repository that --repo lies in. On another

@@ -94,7 +94,8 @@ func (a *asker) ask(ctx context.Context, prompt string) (string, error) {
 		_, _ = a.in.Discard(a.in.Buffered()) // it holds so many
 	}
 	p := a.shell.page()
-	if _, err := io.WriteString(a.shell.Out, p.style(bold, prompt)+" "); err != nil {
+	p.paragraph(bold, "", prompt+" ?")
+	if _, err := io.WriteString(a.shell.Out, strings.TrimSuffix(p.text.String(), "\n")+" "); err != nil {
 		return "", fmt.Errorf("print: %w", err)
 	}
 	if a.pending == nil {

@@ -68,16 +68,16 @@ func readDossier(ctx context.Context, api app.API, view *app.TaskView) (dossier,
 }
 
 func (p *page) dossier(d dossier) {
-	p.line("%s", p.style(bold, inert(d.Name)))
-	p.line("%s", p.style(colorOf(string(d.State)), string(d.State))+inert(situation(p, &d.Task)))
+	p.paragraph(bold, "", inert(d.Name))
+	p.line("%s", p.style(colorOf(string(d.State)), string(d.State))+p.clip(inert(situation(p, &d.Task)), len(d.State)))
 	if d.Reason != "" {
-		p.line("%s", inert(d.Reason))
+		p.paragraph("", "", d.Reason)
 	}
 	if d.SupersededBy != "" {
 		p.line("rejected: attempt %s stands at its place now", d.CurrentID)
 	}
 	if actions := actionWords(d.Actions); actions != "" {
-		p.line("possible now: %s", actions)
+		p.paragraph("", "", "possible now: "+actions)
 	}
 	p.line("")
 	p.facts(d)
@@ -247,7 +247,7 @@ func (p *page) criteria(d dossier) {
 		if how != "" {
 			how = " (" + how + ")"
 		}
-		p.line("  %s %s", mark, inert(c+how))
+		p.paragraph("", "  ", mark+" "+c+how)
 	}
 }
 
@@ -350,7 +350,7 @@ func treeIDs(n *app.TreeNode) []string {
 // tree prints a place and what is below it; first leads to its own line, rest
 // to all others.
 func (p *page) tree(n *app.TreeNode, short func(string) string, first, rest string) {
-	p.line("%s%s", first, p.treeLine(n.Task, short))
+	p.line("%s%s", first, p.treeLine(n.Task, short, columns(first)))
 	below := len(n.Judges) + len(n.Children)
 	branch := func() (string, string) {
 		if below--; below == 0 {
@@ -360,7 +360,7 @@ func (p *page) tree(n *app.TreeNode, short func(string) string, first, rest stri
 	}
 	for _, j := range n.Judges {
 		to, _ := branch()
-		p.line("%s%s", to, p.treeLine(j, short))
+		p.line("%s%s", to, p.treeLine(j, short, columns(to)))
 	}
 	for _, child := range n.Children {
 		to, on := branch()
@@ -368,22 +368,33 @@ func (p *page) tree(n *app.TreeNode, short func(string) string, first, rest stri
 	}
 }
 
-func (p *page) treeLine(t *work.Task, short func(string) string) string {
-	out := short(string(t.ID)) + "  " + p.style(colorOf(string(t.State)), string(t.State))
-	if on := waitsFor(t); on != "" {
-		out += " (" + on + ")"
+func (p *page) treeLine(t *work.Task, short func(string) string, indent int) string {
+	const leastName, wantedName = 5, 12
+	id, state, on := short(string(t.ID)), string(t.State), ""
+	if waits := waitsFor(t); waits != "" {
+		on = " (" + waits + ")"
 	}
-	out += "  " + inert(t.Name)
+	mark, color := "", dim
 	switch {
 	case t.Verdict != nil && t.Verdict.Approved:
-		out += p.style(green, "  approved")
+		mark, color = "  approved", green
 	case t.Verdict != nil:
-		out += p.style(red, "  rejected")
+		mark, color = "  rejected", red
 	case t.Dropped:
-		out += p.style(dim, "  dropped")
+		mark = "  dropped"
 	}
+	attempt := ""
 	if t.AttemptNo > 1 {
-		out += p.style(dim, fmt.Sprintf("  attempt %d", t.AttemptNo))
+		attempt = fmt.Sprintf("  attempt %d", t.AttemptNo)
 	}
-	return out
+	name := inert(t.Name)
+	if p.width > 0 {
+		const gaps = 4
+		used := indent + columns(id+state+mark+attempt) + gaps
+		if columns(on)+wantedName > p.width-used {
+			on = "" // the state alone, rather than no name
+		}
+		name = cut(name, max(p.width-used-columns(on), leastName))
+	}
+	return id + "  " + p.style(colorOf(state), state) + on + "  " + name + p.style(color, mark) + p.style(dim, attempt)
 }

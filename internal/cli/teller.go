@@ -159,7 +159,7 @@ func (t *teller) short(text string) string {
 	if t.task == "" {
 		return text
 	}
-	return workspacePattern.ReplaceAllStringFunc(text, func(path string) string {
+	return strings.TrimPrefix(workspacePattern.ReplaceAllStringFunc(text, func(path string) string {
 		switch {
 		case strings.HasSuffix(path, "/"+string(t.task)+"/"):
 			return ""
@@ -167,7 +167,7 @@ func (t *teller) short(text string) string {
 			return "."
 		}
 		return path
-	})
+	}), "cd . && ")
 }
 
 // toolName is a tool's name as people know it: that of a server's tool without
@@ -290,7 +290,12 @@ func (p *page) edit(path, diff string) {
 	if len(changed) > 0 {
 		counts = "  " + p.style(green, "+"+strconv.Itoa(more)) + " " + p.style(red, "−"+strconv.Itoa(less))
 	}
-	p.line("  %s %s%s", p.style(cyan, "edit"), p.clip(inert(path), 20), counts)
+	path = inert(path)
+	if p.width > 0 {
+		const rest = 20 // of the line
+		path = cutFront(path, max(p.width-rest, 10))
+	}
+	p.line("  %s %s%s", p.style(cyan, "edit"), path, counts)
 	for i, line := range changed {
 		if i == most {
 			p.line("    %s", p.style(dim, "… "+count(len(changed)-most, "more line")))

@@ -43,6 +43,20 @@ func cut(text string, most int) string {
 	return text
 }
 
+// cutFront shortens a path to most columns: its end says more than its beginning.
+func cutFront(text string, most int) string {
+	runes, n := []rune(text), 0
+	if columns(text) <= most {
+		return text
+	}
+	for i := len(runes) - 1; i >= 0; i-- {
+		if n += columnsOf(runes[i]); n > most-1 {
+			return "…" + string(runes[i+1:])
+		}
+	}
+	return text
+}
+
 // pad fills text up with blanks to so many columns.
 func pad(text string, to int) string {
 	return text + strings.Repeat(" ", max(to-columns(text), 0))
@@ -60,7 +74,7 @@ func wrap(line string, most int) []string {
 	const leastRoom = 8
 	hang := indentation(line)
 	if columns(hang) > most-leastRoom {
-		hang = ""
+		hang, line = "", strings.TrimLeft(line, " ")
 	}
 	var out []string
 	for columns(line) > most {
@@ -102,8 +116,15 @@ func indentation(line string) string {
 	mark, _, found := strings.Cut(text, " ")
 	digits := strings.TrimRight(mark, ".)")
 	isNumber := digits != "" && digits != mark && strings.Trim(digits, "0123456789") == ""
-	if found && (mark == "-" || mark == "*" || mark == "•" || isNumber) {
-		n += len([]rune(mark)) + 1
+	box := ""
+	if strings.HasPrefix(text, "[") && len(text) > 4 && text[2:4] == "] " { // "[x] ", "[ ] "
+		box = text[:4]
+	}
+	switch {
+	case box != "":
+		n += len(box)
+	case found && (strings.Contains("- * • · ? ! ✓ ✗", mark) || isNumber):
+		n += columns(mark) + 1
 	}
 	return strings.Repeat(" ", n)
 }

@@ -24,7 +24,7 @@ func commands() map[string]command {
 		"serve": plain(0, serve), "stop": plain(0, stop), "kill9": plain(0, kill9), "rounds": plain(3, rounds),
 		"claudomator": claudomator, "exits": plain(2, exits), "http": plain(2, ask),
 		"json": field, "let": plain(1, let), "until": plain(1, until),
-		"repo": plain(1, repo), "leaves": plain(2, leaves), "hold": plain(1, hold),
+		"repo": plain(1, repo), "leaves": plain(2, leaves), "hold": plain(1, hold), "terminal": plain(3, terminal),
 	}
 }
 

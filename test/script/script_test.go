@@ -27,6 +27,9 @@
 //	leaves DIR BRANCH [STATUS]…
 //	                   the script leaves this checkout on another branch, or with
 //	                   these lines in git status
+//	terminal COLSxROWS FILE PROG …
+//	                   run a program on a terminal, and do what the file says (see
+//	                   terminal_test.go): stdout is what it printed, without colours
 //	hold DURATION      let nobody write to the database for so long, from now on
 //
 // After every script, also the one that has failed, all processes are ended;
