@@ -75,6 +75,11 @@ func TestConformance(t *testing.T) {
 // run does a job with the scripted agent, or with job.Command.
 func run(t *testing.T, script string, job agent.Job) (agent.Result, []agent.Event) {
 	t.Helper()
+	return runIn(t.Context(), t, script, job)
+}
+
+func runIn(ctx context.Context, t *testing.T, script string, job agent.Job) (agent.Result, []agent.Event) {
+	t.Helper()
 	host, err := sandbox.Open(sandbox.Options{StateDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +88,7 @@ func run(t *testing.T, script string, job agent.Job) (agent.Result, []agent.Even
 	if script != "" {
 		job.Command = []string{self(t), "scripted-agent", write(t, script)}
 	}
-	job.ID = fmt.Sprintf("%s-%d-%d", strings.NewReplacer("/", "-", "#", "-").Replace(t.Name()), os.Getpid(), time.Now().UnixNano())
+	job.ID = fmt.Sprintf("%s-%d-%d", strings.NewReplacer("/", "-", "#", "-", ",", "", "_", "-").Replace(t.Name()), os.Getpid(), time.Now().UnixNano())
 	if job.Dir == "" {
 		job.Dir = t.TempDir()
 	}
@@ -91,7 +96,7 @@ func run(t *testing.T, script string, job agent.Job) (agent.Result, []agent.Even
 		job.Limits = agent.Limits{Wall: time.Minute, Silence: time.Minute, StopGrace: time.Second, Linger: time.Second}
 	}
 	var events []agent.Event
-	result, err := acp.New(runner, "acp", nil).Run(t.Context(), job, agent.SinkFunc(func(e agent.Event) { events = append(events, e) }))
+	result, err := acp.New(runner, "acp", nil).Run(ctx, job, agent.SinkFunc(func(e agent.Event) { events = append(events, e) }))
 	if err != nil {
 		t.Fatal(err)
 	}
