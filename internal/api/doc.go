@@ -3,8 +3,9 @@
 //
 // A handler decodes, calls one method of [app.API] and encodes. What a request
 // passes before it gets there is in [New]: the last resort for panics, headers,
-// the Host allow-list, cross-origin protection, the credential, the memory of
-// repeated requests, the route.
+// the Host allow-list and cross-origin protection ([app.Door]), the credential,
+// the memory of repeated requests, the route. The tools of people's agents
+// (/mcp/admin) stand behind the same.
 //
 // # Invariants
 //
@@ -16,6 +17,8 @@
 //   - Every error is one problem document (RFC 9457) with the domain's code; one
 //     map turns codes into statuses. What a bug says stays in the log, under
 //     the id that the answer names.
+//   - Keys of a request are spelled exactly as documented: an unknown one, in
+//     whatever case, is refused, and changes nothing.
 //   - A POST, PUT, PATCH or DELETE repeated with its Idempotency-Key is done
 //     once: task creation for good (the store remembers), everything else as
 //     long as this process remembers (the newest thousand).

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,18 @@ func TestRefusals(t *testing.T) {
 	}{
 		{name: "unknown key", method: "POST", path: "/api/tasks", body: `{"name":"a","instrctions":"b"}`, status: 422, code: work.Invalid, says: "instrctions: unexpected", hint: "/docs"},
 		{name: "unknown key inside", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"typ":"command"}}`, status: 422, code: work.Invalid, says: "agent.typ"},
+		{name: "key in another case", method: "POST", path: "/api/tasks", body: `{"Name":"a"}`, status: 422, code: work.Invalid, says: `unexpected property "Name"`, hint: "/docs"},
+		{name: "key in two cases", method: "POST", path: "/api/tasks", body: `{"name":"a","NAME":"b"}`, status: 422, code: work.Invalid, says: `unexpected property "NAME"`},
+		{name: "key in another case inside", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"Type":"command"}}`, status: 422, code: work.Invalid, says: `unexpected property "agent.Type"`},
+		{name: "key in another case in a list", method: "POST", path: "/api/tasks/" + string(task.ID) + "/reject", body: `{"comment":"a","findings":[{"kind":"a","text":"b","Line":3}]}`, status: 422, code: work.Invalid, says: `unexpected property "findings[0].Line"`},
+		{name: "key in another case in an optional body", method: "POST", path: "/api/tasks/" + string(task.ID) + "/retry", body: `{"Fresh":true}`, status: 422, code: work.Invalid, says: `unexpected property "Fresh"`},
+		{name: "absurd duration", method: "POST", path: "/api/tasks", body: `{"name":"a","timeout":"99999999h"}`, status: 422, code: work.Invalid, says: "too long: at most 8760h"},
+		{name: "long duration", method: "POST", path: "/api/tasks", body: `{"name":"a","timeout":"8761h"}`, status: 422, code: work.Invalid, says: "too long", hint: "8760h"},
+		{name: "another repository", method: "POST", path: "/api/tasks", body: `{"name":"a","repository_url":"/srv/other"}`, status: 422, code: work.Invalid, says: "/srv/other", hint: "claudomator project add"},
+		{name: "another repository than the project's", method: "POST", path: "/api/tasks", body: `{"name":"a","project":"house","repository_url":"/srv/other"}`, status: 422, code: work.Invalid, says: "house has no repository", hint: "repository_url"},
+		{name: "no such role", method: "PUT", path: "/api/roles/nope", body: `{}`, status: 422, code: work.Invalid, says: "nope", hint: "evaluator-tests"},
+		{name: "no such role, with a model", method: "PUT", path: "/api/roles/chekcer", body: `{"model":"m"}`, status: 422, code: work.Invalid, says: "chekcer", hint: "needs an agent or a prompt"},
+		{name: "no such token", method: "DELETE", path: "/api/tokens/x", status: 404, code: work.NotFound, says: `there is no token "x"`, hint: "token list"},
 		{name: "unknown query", method: "GET", path: "/api/tasks?stat=READY", status: 422, code: work.Invalid, says: "stat: unknown query"},
 		{name: "wrong type", method: "POST", path: "/api/tasks", body: `{"name":7}`, status: 422, code: work.Invalid, says: "name: expected string"},
 		{name: "wrong type inside", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"max_turns":"many"}}`, status: 422, code: work.Invalid, says: "agent.max_turns"},
@@ -107,6 +120,9 @@ func TestRefusals(t *testing.T) {
 			}
 			if !strings.Contains(got.Detail, tt.says) || !strings.Contains(got.Hint, tt.hint) {
 				t.Errorf("detail %q, hint %q; want %q, %q in them", got.Detail, got.Hint, tt.says, tt.hint)
+			}
+			if low := strings.ToLower(string(got.body)); strings.Contains(low, "constraint") || strings.Contains(low, "sql") {
+				t.Errorf("the answer speaks of the database: %s", got.body)
 			}
 			if len(got.body) > 2000 {
 				t.Errorf("the answer repeats what was sent: %d bytes", len(got.body))
@@ -295,4 +311,122 @@ func keys(t *testing.T, data []byte) []string {
 	}
 	walk(v)
 	return all
+}
+
+// A role of one's own needs somebody who plays it, or what it is told.
+func TestRolesOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, body := range []string{`{"prompt":"Look at the colours."}`, `{"agent":"claude"}`, `{"command":["true"]}`} {
+		if got := w.ask("PUT", "/api/roles/painter", body); got.status != 200 {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
+	}
+	if got := w.ask("PUT", "/api/roles/builder", `{}`); got.status != 200 {
+		t.Errorf("a known role: %d %s", got.status, got.body)
+	}
+}
+
+// A token's name may be another's, too; then its id says which is meant.
+func TestAmbiguousTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var made []*app.NewToken
+	for range 2 {
+		token, err := w.Service.CreateToken(w.Owner(), "laptop", app.ScopeRead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, token)
+	}
+	got := w.ask("DELETE", "/api/tokens/laptop", "")
+	if got.status != 422 || got.Reason != "ambiguous" || !strings.Contains(got.Hint, made[1].ID) {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := w.ask("DELETE", "/api/tokens/"+made[0].ID, ""); got.status != 204 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := w.ask("DELETE", "/api/tokens/laptop", ""); got.status != 204 {
+		t.Errorf("the other is the only one now: %d %s", got.status, got.body)
+	}
+}
+
+// An answer whose reader is gone is given up, and its status is sent once.
+func TestGoneReaders(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := newWorldWith(t, func(context.Context) error { cancel(); return nil })
+	r := httptest.NewRequest(http.MethodGet, "/api/projects", nil)
+	r.Host = "claudomator.example"
+	r.Header.Set("Authorization", "Bearer "+w.token)
+	gone := &gone{header: http.Header{}}
+	w.handler.ServeHTTP(gone, r.WithContext(ctx))
+	if diff := cmp.Diff([]int{200}, gone.statuses); diff != "" {
+		t.Errorf("statuses:\n%s", diff)
+	}
+	if strings.Contains(w.Log.String(), "internal error") {
+		t.Errorf("a reader that is gone is no bug:\n%s", w.Log)
+	}
+}
+
+// gone is a connection that breaks when it is written to.
+type gone struct {
+	header   http.Header
+	statuses []int
+}
+
+func (g *gone) Header() http.Header       { return g.header }
+func (g *gone) WriteHeader(status int)    { g.statuses = append(g.statuses, status) }
+func (g *gone) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// The repository of a request is its project's, or names the project.
+func TestRepositoryOfATask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Project("cellar")
+	for name, repository := range map[string]string{"house": "/srv/house", "far": "https://git.example/far.git"} {
+		if _, err := w.Service.AddProject(w.Owner(), app.ProjectInput{Name: &name, Repository: &repository}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	projects := map[work.ProjectID]string{}
+	all, err := w.Service.Projects(w.Owner())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		projects[p.ID] = p.Name
+	}
+	for _, c := range []struct {
+		body string
+		want string // the project; empty: refused
+	}{
+		{`"repository_url":"/srv/house"`, "house"},
+		{`"repository_url":"/srv/house","project":"house"`, "house"},
+		{`"repository_url":"https://git.example/far"`, "far"},
+		{`"repository_url":"https://git.example/far.git/","project":"far"`, "far"},
+		{`"repository_url":"/srv/house","project":"far"`, ""},
+		{`"repository_url":"/srv/house.git","project":"house"`, ""},
+		{`"repository_url":"/srv/house","project":"cellar"`, ""},
+		{`"repository_url":"https://git.example/near"`, ""},
+		{`"repository_url":"relative"`, ""},
+	} {
+		got := w.ask("POST", "/api/tasks", `{"name":"a",`+c.body+`}`)
+		var view app.TaskView
+		if got.status == 201 {
+			if err := json.Unmarshal(got.body, &view); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if projects[view.ProjectID] != c.want || (c.want == "") != (got.Reason == "repository") {
+			t.Errorf("%s: %d %s, want project %q", c.body, got.status, got.body, c.want)
+		}
+		if c.want == "" {
+			continue
+		}
+		child := `{"name":"child","parent_task_id":"` + string(view.ID) + `","repository_url":"`
+		if got := w.ask("POST", "/api/tasks", child+`/srv/other"}`); got.status != 422 || got.Reason != "repository" {
+			t.Errorf("a child elsewhere: %d %s", got.status, got.body)
+		}
+	}
 }

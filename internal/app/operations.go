@@ -64,7 +64,7 @@ func Operations() []Operation {
 		op("AbortMerge", as("POST /api/merges/{id}/abort"), as("merge abort"), as("abort_merge")),
 
 		op("Roles", as("GET /api/roles"), as("role list"), as("list_roles")),
-		op("Role", as("GET /api/roles/{name}"), as("role show"), no("list_roles shows what is in use; earlier versions are for people")),
+		op("Role", as("GET /api/roles/{name}"), as("role show"), as("show_role")),
 		op("SetRole", as("PUT /api/roles/{name}"), as("role set"), no("who judges, and by which prompt, is not for those whose work is judged to say")),
 
 		op("Tokens", as("GET /api/tokens"), as("token list"), secret),

@@ -73,6 +73,9 @@ type (
 	landings struct {
 		Task string `json:"task,omitempty" doc:"Only of this task"`
 	}
+	roleRef struct {
+		Role string `json:"role" doc:"Name of the role, such as builder or checker"`
+	}
 	mergeRef struct {
 		Merge string `json:"merge" doc:"Id of the landing"`
 	}
@@ -206,6 +209,7 @@ func viewTools(api app.API) []*tool {
 			return logOf(ctx, api, in.Execution, last)
 		}),
 		reading("list_roles", func(ctx context.Context, _ nothing) (any, error) { return listed(api.Roles(ctx)) }),
+		reading("show_role", func(ctx context.Context, in roleRef) (any, error) { return listed(api.Role(ctx, in.Role)) }),
 		reading("list_attention", func(ctx context.Context, _ nothing) (any, error) { return listed(api.Attention(ctx)) }),
 		reading("list_agents", func(ctx context.Context, _ nothing) (any, error) { return listed(api.Agents(ctx)) }),
 	}

@@ -28,6 +28,9 @@ type described struct {
 	Description  string         `json:"description"`
 	InputSchema  map[string]any `json:"inputSchema"`
 	OutputSchema map[string]any `json:"outputSchema,omitempty"`
+	Annotations  *struct {
+		ReadOnlyHint bool `json:"readOnlyHint"`
+	} `json:"annotations,omitempty"`
 }
 
 // told is what an endpoint tells of itself.
@@ -220,7 +223,7 @@ func TestPromisedResults(t *testing.T) {
 
 // checkPromise: a tool returns what its description says, but for what may be
 // left out; where that names only the beginning ("...") it may return more.
-func checkPromise(t *testing.T, tool described, result map[string]any, may []string) {
+func checkPromise(t testing.TB, tool described, result map[string]any, may []string) {
 	t.Helper()
 	_, promise, _ := strings.Cut(tool.Description, "\nReturns ")
 	for key := range result {

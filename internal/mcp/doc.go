@@ -1,18 +1,26 @@
-// Package mcp is the run endpoint: what a running agent can do about its own
-// task, as tools of the Model Context Protocol over HTTP, and the small client
-// behind "claudomator tool".
+// Package mcp is what agents reach the server through, as tools of the Model
+// Context Protocol over HTTP: what a running agent can do about its own task
+// (/mcp, [New]), and what a person's own agent can do in the person's name
+// (/mcp/admin, [NewAdmin]); and the small client behind "claudomator tool".
 //
-// A tool decodes its arguments, calls one method of [app.RunTools] and encodes
-// the result. Descriptions are prompts, so they are files: tools/NAME.md.
+//	run ─────► /mcp        run token    tools/NAME.md  ─► app.RunTools
+//	person's ─► /mcp/admin  API token    admin/NAME.md  ─► app.API
+//
+// A tool decodes its arguments, calls one method and encodes the result.
+// Descriptions are prompts, so they are files.
 //
 // # Invariants
 //
-//   - Every request carries the token of a run that is alive, or gets the same
-//     401, whatever it asks for. Nothing of it is read before.
-//   - The endpoint keeps no sessions: a request needs none, and one that names a
+//   - Every request to /mcp carries the token of a run that is alive, or gets the
+//     same 401, whatever it asks for. Nothing of it is read before. /mcp/admin
+//     stands behind what all routes of the API stand behind, its token included.
+//   - The endpoints keep no sessions: a request needs none, and one that names a
 //     session of a former life of the server is served like any other.
 //   - A run sees and calls only the tools its role is offered. What task, tree
 //     and execution it speaks for follows from its token, never from arguments.
+//   - What a person's agent is offered stands in the parity table
+//     ([app.Operations]). Its arguments are the Go types that the API takes, its
+//     results the objects that the API answers with, its rights the token's.
 //   - Arguments are checked whole, by the schema that is published, before app is
 //     called: an unknown one is refused by its name.
 //   - What app refuses is a tool error that an agent can read and correct: code,
@@ -20,8 +28,9 @@
 //
 // # Who calls it
 //
-// cmd mounts the handler at /mcp and hands [Call] to the command line. Agent
-// programs speak to the endpoint with clients of their own.
+// cmd mounts the handlers, the one of people inside the API's, and hands [Call]
+// to the command line. Agent programs speak to the endpoints with clients of
+// their own.
 //
 // # When it fails
 //

@@ -126,6 +126,22 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// An approval that was refused for what it lacks can be mended, and then counts.
+func TestMendedApproval(t *testing.T) {
+	w := newWorld(t)
+	j := w.judge("it works", "it is fast")
+	one := `{"criterion":"it works","met":true,"how":"go test: 0"}`
+	e := w.refused(j, "report_verdict", `{"approved":true,"reasoning":"fine","criteria":[`+one+`]}`)
+	if e.Reason != "criteria" || !cmp.Equal(e.Details["criteria"], []any{"it is fast"}) {
+		t.Errorf("%+v", e)
+	}
+	w.call(j, "report_verdict", `{"approved":true,"reasoning":"fine","criteria":[`+one+`,{"criterion":" it is fast","met":true,"how":"read only"}]}`)
+	w.end(j)
+	if got := w.get(j.TaskID); got.Verdict == nil || !got.Verdict.Approved || got.State != work.Completed {
+		t.Errorf("the judge: %+v", got.Task)
+	}
+}
+
 // A role sees and calls what it is offered, and nothing else.
 func TestRoles(t *testing.T) {
 	w := newWorld(t)
@@ -192,6 +208,10 @@ func TestRefusals(t *testing.T) {
 		{j, "report_verdict", `{"approved":"yes","reasoning":"fine"}`, work.Invalid, "approved must be of type boolean", "takes"},
 		{j, "report_verdict", `{"approved":true,"reasoning":"fine","criteria":[{"criterion":"it works","met":true}]}`, work.Invalid, "criteria[0].how is missing", "takes"},
 		{j, "report_verdict", `{"approved":true,"reasoning":"fine","criteria":[{"criterion":"it works","met":true,"how":" "}]}`, work.Invalid, "criteria[0].how is empty", "takes"},
+		{j, "report_verdict", `{"approved":true,"reasoning":"fine"}`, work.Invalid, "does not prove 1 of the criteria", `for each of: ["it works"]`},
+		{j, "report_verdict", `{"approved":true,"reasoning":"fine","criteria":[{"criterion":"it is fine","met":true,"how":"read only"}]}`, work.Invalid, "does not prove", `["it works"]`},
+		{j, "report_verdict", `{"approved":true,"reasoning":"fine","criteria":[{"criterion":"it works","met":false,"how":"read only"}]}`, work.Invalid, "does not prove", "do not approve"},
+		{j, "report_verdict", `{"approved":true,"reasoning":"fine","criteria":[{"criterion":"it works","met":true,"how":"read only"},{"criterion":"it is fast","met":false,"how":"timed"}]}`, work.Invalid, "does not prove", `["it is fast"]`},
 		{j, "report_verdict", `{"approved":false,"reasoning":"no","findings":[{"kind":"bug","text":"x","line":1.5}]}`, work.Invalid, "findings[0].line must be of type integer", "takes"},
 		{j, "report_verdict", `{"approved":false,"reasoning":"no","findings":[{"kind":"bug","text":"x","role":"gate"}]}`, work.Invalid, `"findings[0].role"`, "takes"},
 		{j, "report_verdict", `{"approved":false,"reasoning":"no","evidence":[{"command":"x","exit_code":99999999999}]}`, work.Invalid, "evidence[0].exit_code must be", "takes"},

@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claudomator/claudomator/internal/work"
@@ -57,29 +58,32 @@ func judges(tree *work.Tree, t *work.Task, role work.Role) []*work.Task {
 	return out
 }
 
-// usable is false for no verdict at all, a contradiction, and an approval that
-// does not say how each criterion was verified.
+// usable is false for no verdict at all, and for an approval that contradicts
+// itself or does not say how each criterion was verified.
 func usable(j *work.Task) bool {
-	v := j.Verdict
-	if v == nil {
-		return false
-	}
+	return j.Verdict != nil && len(Unproven(j.Verdict, j.AcceptanceCriteria)) == 0
+}
+
+// Unproven lists the criteria that an approval leaves out, calls unmet, or does
+// not say how it verified; none for a verdict that counts.
+func Unproven(v *work.Verdict, criteria []string) []string {
 	if !v.Approved {
-		return true
+		return nil
 	}
+	var all []string
 	proven := map[string]bool{}
 	for _, c := range v.Criteria {
 		if !c.Met {
-			return false
+			all = append(all, c.Criterion)
 		}
-		proven[strings.TrimSpace(c.Criterion)] = strings.TrimSpace(c.How) != ""
+		proven[strings.TrimSpace(c.Criterion)] = c.Met && strings.TrimSpace(c.How) != ""
 	}
-	for _, c := range j.AcceptanceCriteria {
-		if !proven[strings.TrimSpace(c)] {
-			return false
+	for _, c := range criteria {
+		if !proven[strings.TrimSpace(c)] && !slices.Contains(all, c) {
+			all = append(all, c)
 		}
 	}
-	return true
+	return all
 }
 
 func spawn(s *work.Step, rules Rules, t *work.Task, role work.Role) {

@@ -66,7 +66,7 @@ func (s *Store) SaveProject(ctx context.Context, p *work.Project) error {
 		return err
 	})
 	if e, ok := work.AsError(err); ok && e.Reason == "exists" { // the one unique index besides the id
-		return work.Errorf(work.Conflict, "there is a project named %q: %w", p.Name, err).WithReason("name_taken").WithHint("choose another name")
+		return work.Errorf(work.Conflict, "there is a project named %q", p.Name).WithReason("name_taken").WithHint("choose another name")
 	}
 	if err != nil {
 		return err

@@ -248,12 +248,16 @@ func (t *Task) check() error {
 	return t.checkValues()
 }
 
+const year = 365 * 24 * time.Hour
+
 func (t *Task) checkValues() error {
 	switch {
 	case len(t.Agent.Command) > 0 && t.Agent.Command[0] == "":
 		return Errorf(Invalid, "agent.command names no program")
 	case t.Timeout < 0 || (t.Timeout > 0 && time.Duration(t.Timeout) < time.Second):
 		return Errorf(Invalid, "timeout %s is too short", time.Duration(t.Timeout)).WithHint("one second at least; leave it out for the default")
+	case time.Duration(t.Timeout) > year:
+		return Errorf(Invalid, "timeout %s is too long", time.Duration(t.Timeout)).WithHint("at most 8760h, a year; leave it out for the default")
 	case t.Retry.MaxAttempts < 0 || t.Retry.MaxAttempts > 100:
 		return Errorf(Invalid, "retry.max_attempts is %d, it must be 1 to 100", t.Retry.MaxAttempts)
 	case t.Retry.Backoff != Linear && t.Retry.Backoff != Exponential:

@@ -244,11 +244,30 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 // UnmarshalText reads what time.ParseDuration reads.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
+	if err != nil && wellFormed(string(text)) {
+		return Errorf(Invalid, "duration %q is too long: at most 8760h, a year", string(text))
+	}
 	if err != nil {
 		return Errorf(Invalid, "duration %q is not one: write 30m or 1h30m", string(text))
 	}
 	*d = Duration(v)
 	return nil
+}
+
+// wellFormed is true of a duration that is one but for the size of its numbers.
+func wellFormed(text string) bool {
+	digit := false
+	_, err := time.ParseDuration(strings.Map(func(r rune) rune {
+		first := !digit
+		if digit = '0' <= r && r <= '9'; !digit {
+			return r
+		}
+		if first {
+			return '1'
+		}
+		return -1
+	}, text))
+	return err == nil
 }
 
 // Position is the place the task stands at.

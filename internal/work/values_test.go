@@ -79,6 +79,20 @@ func TestTimeoutIsWritten30m(t *testing.T) {
 	}
 }
 
+// A duration that is too long is not called misspelled.
+func TestDurationsThatAreNone(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		"99999999h": "too long", "1h99999999999999999999m": "too long", "-99999999.5h": "too long",
+		"": "is not one", "h": "is not one", "99999999": "is not one", "99999999d": "is not one", "1h 99999999h": "is not one", "soon": "is not one",
+	} {
+		var d Duration
+		if err := d.UnmarshalText([]byte(text)); CodeOf(err) != Invalid || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", text, err, says)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	err := Errorf(Conflict, "read %s: %w", "it", io.ErrUnexpectedEOF).WithReason("stale").WithHint("read %s again", "it").With("n", 1)
