@@ -22,6 +22,11 @@ test-race: ## all tests, or packages=…, under the race detector (needs a C com
 	@command -v "$$(go env CC)" >/dev/null || { echo "test-race: SKIPPED: no C compiler"; exit 0; }; \
 	set -x; CGO_ENABLED=1 scripts/with-postgres go test -race -shuffle=on $(or $(packages),./...)
 
+.PHONY: test-agents
+test-agents: ## the real agent programs against a scripted model; the first run installs them with npm
+	@test/agents/install >/dev/null || { [ $$? -eq 3 ] && exit 0; exit 1; }; \
+	set -x; go test ./test/agents/...
+
 .PHONY: lint
 lint: ## golangci-lint, as .golangci.yml says (the first run compiles it: 80 s)
 	$(tool) golangci-lint config verify

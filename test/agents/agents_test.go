@@ -16,6 +16,7 @@ package agents_test
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,9 @@ func TestAgents(t *testing.T) {
 			if _, err := exec.LookPath(filepath.Join(folder, name)); err != nil {
 				t.Fatal(err)
 			}
-			for name, test := range cases() {
+			all := cases()
+			maps.Copy(all, p.cases)
+			for name, test := range all {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					test(newWorld(t, bin, folder, p))

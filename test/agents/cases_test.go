@@ -1,7 +1,9 @@
 package agents_test
 
 import (
+	"os"
 	"strings"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
@@ -18,12 +20,48 @@ func scripts() fakellm.Scripts {
 				Usage: fakellm.Usage{Input: 1200, Output: 40, CacheRead: 300}},
 			{Text: "DONE", Expect: "ok", Usage: fakellm.Usage{Input: 1300, Output: 30, CacheRead: 400}},
 		},
+		"ask": {
+			{Text: "I have a question.", Calls: []fakellm.Call{{Shell: "echo half >half"}}},
+			{Calls: []fakellm.Call{{Tool: "ask_user", Args: map[string]any{"question": "Which colour?", "options": []string{"red", "blue"}}}}},
+			{Text: "I wait for the answer."},
+		},
+		"answered": {
+			{Text: "I go on.", Calls: []fakellm.Call{{Shell: "cat half; echo blue >colour"}}},
+			{Text: "DONE", Expect: "half"},
+		},
+		"once":   {{Text: "AFTER THE LIMIT", Fault: &fakellm.Fault{Kind: fakellm.RateLimit, Times: 1, RetryAfter: 1}}},
+		"broken": {{Fault: &fakellm.Fault{Kind: fakellm.Broken}}},
+		"denied": {{Fault: &fakellm.Fault{Kind: fakellm.Denied}}},
+		"limit":  {{Fault: &fakellm.Fault{Kind: fakellm.UsageLimit, ResetsIn: 7200}}},
+		"hang":   {{Fault: &fakellm.Fault{Kind: fakellm.Hang}}},
+		"say":    {{Text: "SAID"}},
+		// A process that left its session twice and ignores requests, while the shell goes on.
+		"daemon": {{Calls: []fakellm.Call{{Shell: `(setsid sh -c '(trap "" TERM INT HUP; setsid sh -c "trap \"\" TERM INT HUP; echo \$\$ >$HOME/daemon.new; mv $HOME/daemon.new $HOME/daemon; while :; do sleep 1; done" &) ; exit 0' >/dev/null 2>&1 </dev/null &); sleep 600`}}}},
+		"background": {
+			{Text: "I start it.", Calls: []fakellm.Call{{Shell: "sleep 3; echo finished >late", Args: map[string]any{"run_in_background": true}}}},
+			{Text: "It runs, I will report."},
+		},
+		"restricted": {
+			{Text: "I try a shell.", Calls: []fakellm.Call{{Shell: "echo x >forbidden"}}},
+			{Calls: []fakellm.Call{{Tool: "report_summary", Args: map[string]any{"text": "I may not."}}}},
+			{Text: "DONE", Expect: "ok"},
+		},
 	}
 }
 
+// cases are for every program; a program may have further ones.
 func cases() map[string]func(*world) {
 	return map[string]func(*world){
-		"edit": testEdit,
+		"edit":              testEdit,
+		"question":          testQuestion,
+		"lost conversation": testLostConversation,
+		"429 once":          testOnce,
+		"500 for ever":      func(w *world) { testFault(w, "broken", w.program.broken) },
+		"wrong key":         func(w *world) { testFault(w, "denied", work.FailedRun) },
+		"usage limit":       testUsageLimit,
+		"not reached":       testNotReached,
+		"hang":              testHang,
+		"cancel":            testCancel,
 	}
 }
 
@@ -87,5 +125,192 @@ func (w *world) secrets(transcript string) {
 	}
 	if !strings.Contains(w.read("home/ps.out"), w.program.name) {
 		w.Error("ps did not see the program")
+	}
+}
+
+// testQuestion: the run ends with its question; the answer goes on in the same
+// conversation and workspace.
+func testQuestion(w *world) {
+	w.serve()
+	id := w.start("ask")
+	task := w.reaches(id, work.Blocked)
+	if task.Question == nil || task.Question.Text != "Which colour?" || len(task.Question.Options) != 2 {
+		w.Fatalf("question %+v", task.Question)
+	}
+	// A program that is quick has ended by itself before the question ends it.
+	if x := w.run(id, 1); x.Outcome != work.Asked && x.Outcome != work.Success || x.SessionHandle == "" {
+		w.Errorf("execution %+v", x)
+	}
+	w.answer(id)
+	w.reaches(id, work.Ready)
+	first, second := w.run(id, 1), w.run(id, 2)
+	if second.Outcome != work.Success || second.SessionHandle != first.SessionHandle {
+		w.Errorf("first %+v\nsecond %+v", first, second)
+	}
+	if got := w.conversation(); got != "ask answered" {
+		w.Errorf("the conversation went through %q", got)
+	}
+	// Each run's cost is its own, though the conversation's grows.
+	if w.program.costs && second.CostUSD > 2*first.CostUSD {
+		w.Errorf("cost of the first run %v, of the second %v", first.CostUSD, second.CostUSD)
+	}
+}
+
+func (w *world) answer(id string) {
+	w.Helper()
+	if _, err := w.api.AnswerTask(w.Context(), id, "Blue: SCRIPT:answered"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// conversation are the scripts named in the last request of an agent.
+func (w *world) conversation() string {
+	w.Helper()
+	var last []string
+	for _, r := range w.model.Requests() {
+		if r.Miss != "" {
+			w.Errorf("the script could not go on: %s", r.Miss)
+		}
+		if r.Scripts != nil {
+			last = r.Scripts
+		}
+	}
+	return strings.Join(last, " ")
+}
+
+// testLostConversation: what the program knew of the conversation is gone; the
+// task is begun again, once, with all that is known, and ends well.
+func testLostConversation(w *world) {
+	w.serve()
+	id := w.start("ask")
+	w.reaches(id, work.Blocked)
+	first := w.run(id, 1)
+	if err := os.RemoveAll(w.path("home/" + w.program.memory)); err != nil {
+		w.Fatal(err)
+	}
+	w.answer(id)
+	w.reaches(id, work.Ready)
+	runs, err := w.api.Executions(w.Context(), id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	last := runs[len(runs)-1]
+	if last.Outcome != work.Success || last.SessionHandle == first.SessionHandle || len(runs) > 3 {
+		w.Errorf("%d runs, the last one %+v", len(runs), last)
+	}
+}
+
+// testOnce: one refused request is repeated by the program, and is seen.
+func testOnce(w *world) {
+	w.serve()
+	id := w.start("once")
+	x := w.run(id, 1)
+	text := w.transcript(x)
+	if x.Outcome != work.Success || !strings.Contains(text, "AFTER THE LIMIT") {
+		w.Errorf("execution %+v", x)
+	}
+	if w.program.showsRetries && !strings.Contains(text, `"kind":"limit"`) {
+		w.Error("the transcript does not show the retry")
+	}
+}
+
+// testFault: a provider that fails for ever. Where it is overloaded the task
+// waits to be repeated and no attempt is used up; else it has failed.
+func testFault(w *world, script string, want work.Outcome) {
+	w.serve()
+	id := w.start(script)
+	x := w.run(id, 1)
+	if x.Outcome != want || x.Error == "" {
+		w.Errorf("outcome %s (%s), want %s", x.Outcome, x.Error, want)
+	}
+	if want == work.FailedRun {
+		w.reaches(id, work.Failed)
+		return
+	}
+	task := w.reaches(id, work.Queued)
+	if !task.WakeAt.After(x.EndedAt) || task.Reason == "" {
+		w.Errorf("waits until %v: %s", task.WakeAt, task.Reason)
+	}
+}
+
+// testUsageLimit: the task waits until the limit is over.
+func testUsageLimit(w *world) {
+	w.subscribed = true
+	begun := time.Now()
+	w.serve()
+	id := w.start("limit")
+	if x := w.run(id, 1); x.Outcome != work.Limited {
+		w.Errorf("outcome %s: %s", x.Outcome, x.Error)
+	}
+	task := w.await(id, "waiting", func(t *app.TaskView) bool { return !t.WakeAt.IsZero() })
+	if wait := task.WakeAt.Sub(begun); wait < 110*time.Minute || wait > 140*time.Minute || task.State != work.Queued {
+		w.Errorf("%s, waits for %s: %s", task.State, wait, task.Reason)
+	}
+}
+
+// testNotReached: nothing listens at the provider's address.
+func testNotReached(w *world) {
+	w.model.Close()
+	w.config = append(w.config, "limits:", "  silence: 30s", "  task: 90s")
+	testFault(w, "say", w.program.notReached)
+}
+
+// testHang: the provider never answers; the silence limit ends the run.
+func testHang(w *world) {
+	w.config = append(w.config, "limits:", "  silence: 25s") // it takes its time to start on a busy machine
+	w.serve()
+	id := w.start("hang")
+	if x := w.run(id, 1); x.Outcome != work.Silent {
+		w.Errorf("outcome %s: %s", x.Outcome, x.Error)
+	}
+	w.reaches(id, work.TimedOut)
+	for _, p := range w.processes() {
+		w.Errorf("alive after the run: %s", p)
+	}
+}
+
+// testCancel: a cancel during a tool call ends all that the run has started.
+func testCancel(w *world) {
+	w.serve()
+	id := w.start("daemon")
+	w.await(id, "running its shell", func(*app.TaskView) bool {
+		_, err := os.Stat(w.path("home/daemon"))
+		return err == nil
+	})
+	if _, err := w.api.CancelTask(w.Context(), id); err != nil {
+		w.Fatal(err)
+	}
+	x := w.run(id, 1)
+	if x.Outcome != work.CancelledRun {
+		w.Errorf("outcome %s: %s", x.Outcome, x.Error)
+	}
+	w.reaches(id, work.Cancelled)
+	for _, p := range w.processes() {
+		w.Errorf("alive after the run: %s", p)
+	}
+}
+
+// testBackground: what the agent has left running in the background ends, and
+// the agent goes on with it, before the run counts as done.
+func testBackground(w *world) {
+	w.serve()
+	id := w.start("background")
+	task := w.reaches(id, work.Ready)
+	if task.Result == nil || task.Result.Files != 1 {
+		w.Errorf("result %+v", task.Result)
+	}
+	if x := w.run(id, 1); x.Outcome != work.Success {
+		w.Errorf("execution %+v", x)
+	}
+}
+
+// testRestricted: what is not among the allowed tools is denied; the run's tools
+// always are.
+func testRestricted(w *world) {
+	w.serve()
+	id := w.start("restricted", func(in *app.TaskRequest) { in.Agent.AllowedTools = []string{"Read", "Bash(git status)"} })
+	task := w.reaches(id, work.Ready)
+	if task.Summary != "I may not." || task.Result == nil || !task.Result.NoChanges {
+		w.Errorf("summary %q, result %+v", task.Summary, task.Result)
 	}
 }

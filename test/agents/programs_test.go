@@ -1,5 +1,7 @@
 package agents_test
 
+import "github.com/claudomator/claudomator/internal/work"
+
 // program is an agent program, and what of it differs from the others.
 type program struct {
 	name string
@@ -8,6 +10,12 @@ type program struct {
 	prepare func(w *world, base string)
 	inherit []string // variables it gets from the server
 	costs   bool     // it reports a cost
+	// showsRetries: it tells of requests that it repeats.
+	showsRetries bool
+	memory       string       // of conversations, below its home
+	broken       work.Outcome // of a provider that answers 500 for ever
+	notReached   work.Outcome // of a provider that is not there
+	cases        map[string]func(*world)
 }
 
 func programs() map[string]program {
@@ -23,7 +31,31 @@ func programs() map[string]program {
 				}
 			},
 			inherit: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"},
-			costs:   true,
+			costs:   true, showsRetries: true,
+			memory: ".claude/projects", broken: work.Overloaded, notReached: work.Overloaded,
+			cases: map[string]func(*world){"background work": testBackground, "allowed tools": testRestricted},
+		},
+		"codex": {
+			name: "codex",
+			prepare: func(w *world, base string) {
+				w.environ = append(w.environ, "SCRIPTED_KEY="+key)
+				w.write("home/.codex/config.toml", `
+model = "gpt-5"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "`+base+`/v1"
+env_key = "SCRIPTED_KEY"
+wire_api = "responses"
+request_max_retries = 1
+stream_max_retries = 1
+[analytics]
+enabled = false
+`)
+			},
+			inherit: []string{"SCRIPTED_KEY"},
+			memory:  ".codex/sessions", broken: work.Overloaded, notReached: work.Overloaded,
 		},
 	}
 }

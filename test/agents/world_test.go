@@ -26,7 +26,7 @@ const (
 	startLimit = 30 * time.Second
 	stopLimit  = time.Minute
 	// taskLimit is how long a task may take on a busy machine; it takes seconds.
-	taskLimit = 2 * time.Minute
+	taskLimit = 3 * time.Minute
 )
 
 // world is a home folder, a repository, a model server, and a server with one
@@ -288,7 +288,9 @@ type process struct {
 
 func (p process) String() string { return fmt.Sprintf("%d %s", p.pid, p.args) }
 
-// processes are those that work in this world: with a home or a folder in it.
+// processes are those of this world's runs: they carry the mark of a run and the
+// name of this folder, or work in one of its workspaces. The server's own git
+// does neither.
 func (w *world) processes() []process {
 	w.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -308,7 +310,8 @@ func (w *world) processes() []process {
 		}
 		cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
 		args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if len(args) > 0 && (strings.Contains(string(environ), w.dir) || strings.HasPrefix(cwd, w.dir)) {
+		marked := strings.Contains(string(environ), "CLAUDOMATOR_EXECUTION_ID=") && strings.Contains(string(environ), w.dir+"/")
+		if len(args) > 0 && (marked || strings.HasPrefix(cwd, w.path("data/workspaces")+"/")) {
 			ours = append(ours, process{pid, strings.ReplaceAll(string(args), "\x00", " ")})
 		}
 	}
