@@ -94,6 +94,7 @@ func sections() []section {
 		{"large", (*bench).large, 8 * time.Minute},
 		{"streams", (*bench).streams, 2 * time.Minute},
 		{"logs", (*bench).logs, 2 * time.Minute},
+		{"runs", (*bench).runs, 3 * time.Minute},
 	}
 }
 
