@@ -381,6 +381,10 @@ func (r *run) collect(ctx context.Context, end work.End) work.End {
 	if got.Missing && end.Outcome == work.Success { // its branch may hold earlier work, which is not this run's
 		end.Outcome, end.Error = work.FailedRun, "the workspace is gone, and with it whatever the run has done"
 	}
+	if len(got.Unfinished) > 0 && end.Outcome == work.Success {
+		end.Outcome, end.Error = work.FailedRun, fmt.Sprintf("the agent ended in the middle of a %s; what it had is kept: retry to let it go on, or retry --fresh to start over",
+			strings.Join(got.Unfinished, " and a "))
+	}
 	end.Base, end.Head = r.base, got.Head
 	end.Result = result(got)
 	end.Result.Warnings = append(end.Result.Warnings, r.warned...)

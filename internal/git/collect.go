@@ -30,6 +30,9 @@ type Collected struct {
 	HeldBack   []HeldBack // not in Head; kept in Snapshot
 	Snapshot   string     // private ref, "" when nothing was held back or unresolved
 	Conflicts  []Conflict // with the branch's head in the vault: the branch did not move
+	// Unfinished are the operations that the agent has begun and left half-way:
+	// what HEAD stands at is not what it wanted.
+	Unfinished []string
 	Unresolved []Conflict // of the merge that was the work: the branch did not move
 	Missing    bool       // the workspace is gone; Head is the branch as it was
 	Warnings   []Warning
@@ -175,6 +178,9 @@ func (c *collection) commits(ctx context.Context) error {
 	}
 	for _, op := range operations(c.root) {
 		c.out.warn(WarnOperation, op+" in progress")
+		if op != "merge" || c.ws.Merge == "" { // the merge that the run was given is settled below
+			c.out.Unfinished = append(c.out.Unfinished, op)
+		}
 	}
 	if locks := staleLocks(c.root); len(locks) > 0 {
 		c.out.warn(WarnStaleLock, "lock files were left behind; they are ignored", locks...)
