@@ -76,6 +76,9 @@ func (s *shell) report(err error, args []string) int {
 	if e.Code == work.Unavailable && e.Hint == "" {
 		e.Hint = "is the server running? claudomator serve"
 	}
+	if e.Code == work.NotFound && e.Hint == "" {
+		e.Hint = whereToLook(e.Message)
+	}
 	// There is nobody left to tell when standard error cannot be written to.
 	if s.format == jsonFormat || asksJSON(args) {
 		p := newProblem(e)
@@ -90,6 +93,16 @@ func (s *shell) report(err error, args []string) int {
 		_, _ = fmt.Fprintf(s.Err, "hint: %s\n", inert(e.Hint))
 	}
 	return exitCode(err)
+}
+
+// whereToLook names the list in which what was not found would stand.
+func whereToLook(message string) string {
+	for _, noun := range []string{"task", "project", "merge", "role", "token"} {
+		if strings.Contains(message, "no "+noun+" ") {
+			return "claudomator " + noun + " list shows which there are"
+		}
+	}
+	return ""
 }
 
 // interrupted tells an error that is only the end of ctx from one of its own.

@@ -146,7 +146,7 @@ func (p *page) table(indent string, header []string, rows [][]string) {
 
 // fit gives each column its width; below zero it is left out.
 func (p *page) fit(all [][]string, indent int) []int {
-	const leastLast, leastMiddle, gap = 10, 9, 2 // 9: COMPLETED
+	const leastLast, leastMiddle, gap = 16, 9, 2 // 9: COMPLETED
 	last := len(all[0]) - 1
 	widths := make([]int, last+1)
 	for _, row := range all {
@@ -175,6 +175,12 @@ func (p *page) fit(all [][]string, indent int) []int {
 	}
 	for i := last - 1; i > 0 && excess() > 0; i-- {
 		widths[i] = -gap
+	}
+	if natural := widths[last]; excess() <= 0 { // what was left out has made room
+		for _, row := range all {
+			natural = max(natural, columns(row[last]))
+		}
+		widths[last] = min(natural, widths[last]-excess())
 	}
 	shrink(last, 1)
 	return widths

@@ -44,7 +44,12 @@ func newRunCommand(s *shell) *cobra.Command {
 	var o runOptions
 	c := &cobra.Command{
 		Use: "run [INSTRUCTIONS]", Short: "Do one task in the foreground, from words to a landed commit", Long: runHelp,
-		Args: takes("[INSTRUCTIONS]"),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError(c, "%s does not take %q beside %q", c.CommandPath(), args[1], args[0]).WithHint("quote the instructions: claudomator run %q", strings.Join(args, " "))
+			}
+			return takes("[INSTRUCTIONS]")(c, args)
+		},
 		Example: "  claudomator run --agent claude \"Prices must have two digits\"\n" +
 			"  claudomator run --agent command \"sed -i s/%f/%.2f/ price.c\" --yes\n  claudomator run --check --accept \"go test ./... passes\" - <goal.md",
 	}
@@ -251,7 +256,7 @@ func (f *foreground) introduce(ctx context.Context, view *app.TaskView) error {
 	}
 	return f.say("task", map[string]any{"task": view}, func(p *page) {
 		p.line("%s", p.style(bold, p.clip(inert(view.Name), 0)))
-		facts := []string{"task " + head(string(view.ID), 8), "project " + project.Name + " (" + project.Branch + ")", strings.TrimSpace("agent " + view.Agent.Type + " " + view.Agent.Model)}
+		facts := []string{"task " + head(string(view.ID), 8), "project " + project.Name + " (" + project.Branch + ")", strings.TrimSpace("agent " + orElse(view.Agent.Type, project.Agent) + " " + view.Agent.Model)}
 		if f.own {
 			facts = append(facts, "own server")
 		}

@@ -121,7 +121,7 @@ func TestRunMistakes(t *testing.T) {
 	}{
 		"nothing to do":       {[]string{"run"}, nil, 2, "run needs instructions\nhint: say what is to be done: claudomator run \"Fix"},
 		"empty":               {[]string{"run", " "}, nil, 2, "the instructions are empty"},
-		"not quoted":          {[]string{"run", "fix", "it"}, nil, 2, "does not take \"it\""},
+		"not quoted":          {[]string{"run", "fix", "it"}, nil, 2, "does not take \"it\" beside \"fix\"\nhint: quote the instructions: claudomator run \"fix it\""},
 		"no repository":       {[]string{"run", "x", "--repo", nowhere}, nil, 2, "is in no git repository\nhint: go into one"},
 		"nothing there":       {[]string{"run", "x", "--repo", nowhere + "/none"}, nil, 2, "there is nothing at "},
 		"unknown project":     {[]string{"run", "x", "--project", "none"}, nil, 3, "there is no project \"none\""},

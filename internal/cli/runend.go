@@ -91,7 +91,7 @@ func (f *foreground) question(ctx context.Context, t *work.Task) (again bool, er
 		return false, f.notice("answer it: claudomator task answer %s TEXT, then claudomator run --task %s", id, head(string(f.waiter.view.ID), 8))
 	}
 	for {
-		answer, err := f.input.ask(ctx, "answer")
+		answer, err := f.input.ask(ctx, "answer:")
 		switch {
 		case errors.Is(err, io.EOF):
 			return false, f.notice("it waits for the answer: claudomator task answer %s TEXT", id)
@@ -278,7 +278,7 @@ func prompt(offers []string) string {
 			words[i] = "[ret]ry"
 		}
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words, " ") + " ?"
 }
 
 // refused tells why something was not done, and how the task stands now.
@@ -313,7 +313,7 @@ func (f *foreground) act(ctx context.Context, word, text string) (again, over bo
 		return false, err == nil, err
 	case "reject", "message":
 		if text == "" {
-			if text, err = f.input.ask(ctx, "what should be different"); errors.Is(err, io.EOF) || (err == nil && text == "") {
+			if text, err = f.input.ask(ctx, "what should be different?"); errors.Is(err, io.EOF) || (err == nil && text == "") {
 				return false, false, nil
 			}
 		}

@@ -323,9 +323,9 @@ func (f *foreground) interrupted(ctx context.Context) error {
 	if err := f.screen.clear(); err != nil {
 		return err
 	}
-	detach, prompt := "detach", "[s]top the task, [d]etach (it goes on), [k]eep watching"
+	detach, prompt := "detach", "[s]top the task, [d]etach (it goes on), [k]eep watching ?"
 	if f.own {
-		detach, prompt = "leave", "[s]top the task, [l]eave, [k]eep watching"
+		detach, prompt = "leave", "[s]top the task, [l]eave, [k]eep watching ?"
 		leaving := "this command is the task's server: left now, its run ends, and begins again with the next server"
 		if err := f.say("", nil, func(p *page) { p.paragraph(dim, "", "· "+leaving) }); err != nil {
 			return err

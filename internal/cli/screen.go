@@ -94,7 +94,7 @@ func (a *asker) ask(ctx context.Context, prompt string) (string, error) {
 		_, _ = a.in.Discard(a.in.Buffered()) // it holds so many
 	}
 	p := a.shell.page()
-	p.paragraph(bold, "", prompt+" ?")
+	p.paragraph(bold, "", prompt)
 	if _, err := io.WriteString(a.shell.Out, strings.TrimSuffix(p.text.String(), "\n")+" "); err != nil {
 		return "", fmt.Errorf("print: %w", err)
 	}

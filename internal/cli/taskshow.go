@@ -70,7 +70,7 @@ func readDossier(ctx context.Context, api app.API, view *app.TaskView) (dossier,
 func (p *page) dossier(d dossier) {
 	p.paragraph(bold, "", inert(d.Name))
 	p.line("%s", p.style(colorOf(string(d.State)), string(d.State))+p.clip(inert(situation(p, &d.Task)), len(d.State)))
-	if d.Reason != "" {
+	if d.Reason != "" && d.Hold != work.HoldHuman {
 		p.paragraph("", "", d.Reason)
 	}
 	if d.SupersededBy != "" {
