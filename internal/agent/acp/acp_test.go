@@ -100,7 +100,7 @@ func runIn(ctx context.Context, t *testing.T, script string, job agent.Job) (age
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, err := host.Leftovers(t.Context()); err != nil || len(left) > 0 {
+	if left, err := host.Leftovers(context.WithoutCancel(ctx)); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	return result, events

@@ -36,7 +36,7 @@ func Run(ctx context.Context, o Options) int {
 	a := &program{o: o, out: &output{w: o.Out}, exit: make(chan int, 1)}
 	a.store = openStore(a.env, o.Now)
 	if len(o.Args) > 1 {
-		fmt.Fprintln(o.Err, "scripted-agent takes one script")
+		_, _ = fmt.Fprintln(o.Err, "scripted-agent takes one script")
 		return 2
 	}
 	a.conn = sdk.NewAgentSideConnection(a, a.out, o.In)

@@ -75,10 +75,11 @@ func (t *turn) play(ctx context.Context) (sdk.StopReason, error) {
 		}
 	}
 	for i := from; i < len(steps); i++ {
+		doing := ctx
 		if t.stays() {
-			ctx = context.WithoutCancel(ctx)
+			doing = context.WithoutCancel(ctx)
 		}
-		if err := t.step(ctx, script, steps, i); err != nil {
+		if err := t.step(doing, script, steps, i); err != nil {
 			if ended, ok := errors.AsType[*errEnded](err); ok {
 				return ended.reason, nil
 			}
