@@ -58,6 +58,14 @@ cross: ## compile for macOS, where many users sit, and vet that build
 vulnerabilities: ## look dependencies up in Go's vulnerability database
 	scripts/vulnerabilities
 
+.PHONY: conformance
+conformance: ## the MCP suite against both endpoints, and a linter on docs/openapi.json; needs npm
+	scripts/conformance
+
+.PHONY: lint-openapi
+lint-openapi: ## the linter on docs/openapi.json alone
+	scripts/conformance openapi
+
 .PHONY: check
 check: lint vet test verify cross vulnerabilities ## all of it: run this before a pull request
 

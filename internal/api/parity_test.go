@@ -71,6 +71,9 @@ func TestOpenAPIIsComplete(t *testing.T) {
 			if named != strings.Contains(path, "{") {
 				t.Errorf("%s does not describe what its path names", at)
 			}
+			if !slices.ContainsFunc(doc.Tags, func(tag *huma.Tag) bool { return slices.Equal(op.Tags, []string{tag.Name}) && tag.Description != "" }) {
+				t.Errorf("%s has the tags %v, which are not described", at, op.Tags)
+			}
 			for _, status := range []string{"401", "403", "422", "500"} {
 				if op.Responses[status] == nil {
 					t.Errorf("%s does not describe %s", at, status)

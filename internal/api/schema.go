@@ -34,7 +34,10 @@ func humaConfig(version string) huma.Config {
 			Info: &huma.Info{
 				Title: "Claudomator", Version: version,
 				Description: "Turns goals into shipped code with coding agents. Ids may be shortened to an unambiguous prefix; a name works wherever an id does.",
+				License:     &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"},
 			},
+			Servers: []*huma.Server{{URL: "/", Description: "The server that this document comes from"}},
+			Tags:    tags(),
 			Components: &huma.Components{
 				Schemas:         schemas,
 				Responses:       map[string]*huma.Response{},
@@ -46,6 +49,22 @@ func humaConfig(version string) huma.Config {
 		DefaultFormat:                "application/json",
 		Transformers:                 []huma.Transformer{ownProblems},
 		RejectUnknownQueryParameters: true,
+	}
+}
+
+// tags are the second segments of the paths, by name.
+func tags() []*huma.Tag {
+	return []*huma.Tag{
+		{Name: "agents", Description: "The agent programs of the server's machine"},
+		{Name: "attention", Description: "What waits for a person"},
+		{Name: "events", Description: "What happens, as it happens"},
+		{Name: "executions", Description: "Single runs of an agent or of gates, and what they printed"},
+		{Name: "merges", Description: "Landings of accepted work on a branch"},
+		{Name: "projects", Description: "Repositories, with their commands, policies and limits"},
+		{Name: "roles", Description: "Who plays builder, checker and the other roles, and how"},
+		{Name: "stats", Description: "Counts"},
+		{Name: "tasks", Description: "Units of work, from words to a landed commit"},
+		{Name: "tokens", Description: "Credentials of people and of their programs"},
 	}
 }
 
