@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 
 // scripts are what the model says, by the word in the prompt.
 func scripts() fakellm.Scripts {
-	return fakellm.Scripts{
+	all := fakellm.Scripts{
 		"edit": {
 			{Text: "I will make the file.", Calls: []fakellm.Call{{Shell: "echo hello >made.txt; cat made.txt; ps -ww -eo args >$HOME/ps.out; env >$HOME/env.out"}},
 				Usage: fakellm.Usage{Input: 1000, Output: 50, CacheRead: 200}},
@@ -47,6 +48,8 @@ func scripts() fakellm.Scripts {
 			{Text: "DONE", Expect: "ok"},
 		},
 	}
+	maps.Copy(all, codexScripts())
+	return all
 }
 
 // cases are for every program; a program may have further ones.

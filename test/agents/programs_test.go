@@ -55,7 +55,8 @@ enabled = false
 `)
 			},
 			inherit: []string{"SCRIPTED_KEY"},
-			memory:  ".codex/sessions", broken: work.Overloaded, notReached: work.Overloaded,
+			memory:  ".codex/sessions", broken: work.Overloaded, notReached: work.Overloaded, showsRetries: true,
+			cases: codexCases(),
 		},
 	}
 }
