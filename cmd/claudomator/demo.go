@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed" // the demo's texts
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +19,9 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// demo shows one task's whole life on a sample repository, through a real
-// server: a command agent builds, a checker runs the tests, the work is landed.
+// demo shows one task's whole life on a sample repository, through a real server
+// and the real protocol, with the scripted agent in the place of a model: a subtask,
+// a question, a rejection and its fix, the landing.
 func demo(ctx context.Context, o cli.DemoOptions) (err error) {
 	dir := o.Dir
 	if dir == "" {
@@ -33,7 +35,7 @@ func demo(ctx context.Context, o cli.DemoOptions) (err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return fmt.Errorf("find the demo's folder: %w", err)
 	}
-	show := &show{ctx: ctx, out: os.Stdout, dir: dir, repo: filepath.Join(dir, "greeter"), json: o.JSON, names: map[work.TaskID]string{}}
+	show := &show{ctx: ctx, out: os.Stdout, dir: dir, repo: filepath.Join(dir, "greeter"), json: o.JSON, began: time.Now(), names: map[work.TaskID]string{}}
 	if show.host, err = sandbox.Open(sandbox.Options{StateDir: filepath.Join(dir, "tools")}); err != nil {
 		return err
 	}
@@ -62,6 +64,9 @@ type show struct {
 	step int
 	runs int
 
+	began time.Time
+	seq   int64 // of the last event that was told
+
 	names map[work.TaskID]string
 }
 
@@ -76,69 +81,79 @@ func (s *show) chapter(title string) {
 	s.say("\n%d. %s", s.step, title)
 }
 
+// What happens in the demo: the sample repository, and what its agents do.
+var (
+	//go:embed demo/sample.sh
+	demoSample string
+	//go:embed demo/task.yaml
+	demoTask string
+	//go:embed demo/checker.yaml
+	demoChecker string
+)
+
 // sample makes the repository that the demo works on.
 func (s *show) sample() error {
-	s.chapter("A sample repository: a greeter in shell, with tests")
-	out, err := s.shell(s.dir, `
-git init -q -b main greeter && cd greeter
-cat >greet.sh <<'EOF'
-#!/bin/sh
-echo "Hello, ${1:-world}!"
-EOF
-cat >test.sh <<'EOF'
-#!/bin/sh
-set -eu
-test "$(sh greet.sh)" = "Hello, world!"
-test "$(sh greet.sh --shout Ada)" = "HELLO, ADA!"
-echo "2 tests passed"
-EOF
-git add . && git -c user.name=Demo -c user.email=demo@localhost commit -q -m "A greeter, and a test for what it cannot do yet"
-git log --oneline; sh test.sh || echo "the test for --shout fails: that is the task"`)
+	s.chapter("A sample repository: a greeter in shell, and a test of what it cannot do yet")
+	out, err := s.shell(s.dir, demoSample)
 	s.say("%s", indent(out))
 	return err
 }
 
-const demoTask = `cat >greet.sh <<'EOF'
-#!/bin/sh
-shout=
-if [ "${1:-}" = --shout ]; then shout=1; shift; fi
-text="Hello, ${1:-world}!"
-if [ -n "$shout" ]; then text=$(printf '%s' "$text" | tr '[:lower:]' '[:upper:]'); fi
-echo "$text"
-EOF
-echo "greet.sh understands --shout now"`
-
 func (s *show) play() error {
-	s.chapter("A project, and a checker that runs the tests")
-	name, agent := "greeter", "command"
-	if _, err := s.api.AddProject(s.ctx, app.ProjectInput{Name: &name, Repository: &s.repo, Agent: &agent}); err != nil {
+	s.chapter("A project, and a checker for what its agents build")
+	name, agent, prompt := "greeter", "scripted", demoChecker
+	if _, err := s.api.AddProject(s.ctx, app.ProjectInput{
+		Name: &name, Repository: &s.repo, Agent: &agent, Policies: &map[string]string{"*/0": "checked", "*/1": "none"},
+	}); err != nil {
 		return err
 	}
-	check := []string{"sh", "-c", "cat >/dev/null; sh test.sh"}
-	if _, err := s.api.SetRole(s.ctx, string(work.Checker), app.RoleInput{Command: &check}); err != nil {
+	if _, err := s.api.SetRole(s.ctx, string(work.Checker), app.RoleInput{Agent: &agent, Prompt: &prompt}); err != nil {
 		return err
 	}
-	s.say("   project greeter; checker: sh test.sh")
+	s.say("   claudomator project add greeter --repo greeter --agent scripted --policy checked")
+	s.say("   (the scripted agent stands in for a model: it needs no account, and speaks the same protocol)")
 
-	s.chapter("A task for an agent (here a shell script stands in for one)")
-	seq := int64(0)
+	s.chapter("A task: the agent hands a part of it on, and asks")
 	task, err := s.api.CreateTask(s.ctx, app.TaskRequest{
-		Project: name, Name: "Teach greet.sh to shout", Start: true, CommitType: "feat",
-		AcceptanceCriteria: app.StringList{"greet.sh --shout Ada prints HELLO, ADA!"},
-		Agent:              app.AgentInput{Instructions: demoTask},
+		Project: name, Name: "Two new voices for greet.sh", Start: true, CommitType: "feat",
+		AcceptanceCriteria: app.StringList{"sh check.sh passes"}, Agent: app.AgentInput{Instructions: demoTask},
 	})
 	if err != nil {
 		return err
 	}
-	done, err := s.follow(task.ID, seq)
+	asked, err := s.follow(task.ID, work.Blocked)
 	if err != nil {
 		return err
 	}
-	if done.State != work.Completed {
-		return fmt.Errorf("the task is %s (%s): %s %s", done.State, done.BlockedOn, done.Reason, done.CheckerReport)
+	s.say("   the agent asks:  %s %q", asked.Question.Text, asked.Question.Options)
+	s.say("   you answer:      !!!    (claudomator task answer)")
+	if _, err := s.api.AnswerTask(s.ctx, string(task.ID), "!!!"); err != nil {
+		return err
 	}
-	s.say("   accepted by the checker, on proof: %d file, +%d −%d lines", done.Result.Files, done.Result.Insertions, done.Result.Deletions)
-	s.say("   the user's repository is untouched until now: %s", s.head())
+	return s.judge(task.ID)
+}
+
+// judge goes on from the answer: what was built is judged, sent back, and judged
+// again.
+func (s *show) judge(id work.TaskID) error {
+	s.chapter("Both parts are built, put together and judged")
+	flagged, err := s.follow(id, work.Ready)
+	if err != nil {
+		return err
+	}
+	s.say("   the checker's report: %s", indent(flagged.CheckerReport)[3:])
+	s.chapter("Sent back: a new attempt at the same place, with the reasons")
+	s.say("   you: claudomator task reject -m 'Ada has to be greeted'")
+	fix, err := s.api.RejectTask(s.ctx, string(id), app.RejectInput{Comment: "Ada has to be greeted"})
+	if err != nil {
+		return err
+	}
+	done, err := s.follow(fix.CurrentID, work.Completed)
+	if err != nil {
+		return err
+	}
+	s.say("   accepted by the checker, on proof: %s, +%d −%d lines", plural(done.Result.Files, "file"), done.Result.Insertions, done.Result.Deletions)
+	s.say("   your repository is untouched until now: %s", s.head())
 	return s.landAndProve(done)
 }
 
@@ -162,7 +177,7 @@ func (s *show) landAndProve(done *app.TaskView) error {
 	if m.Status != work.MergeLanded {
 		return fmt.Errorf("the landing is %s: %s %s", m.Status, m.Message, m.Hint)
 	}
-	out, err := s.shell(s.repo, `git log --graph --format='%h %s (%an)' -4 && git log -1 --format=%b | sed '/^$/d' && git status --short --branch && sh greet.sh --shout Ada && sh test.sh`)
+	out, err := s.shell(s.repo, `git log --graph --format='%h %s (%an)' -7 && git log -1 --format=%b | sed '/^$/d' && git status --short --branch && sh check.sh && sh greet.sh --shout Ada && sh greet.sh --whisper Ada`)
 	s.say("%s", indent(out))
 	if err != nil {
 		return err
@@ -172,23 +187,27 @@ func (s *show) landAndProve(done *app.TaskView) error {
 	return nil
 }
 
-// follow tells what happens until the task ends or waits for a person.
-func (s *show) follow(id work.TaskID, seq int64) (*app.TaskView, error) {
-	began := time.Now()
-	for event, err := range s.api.Events(s.ctx, seq) {
+// follow tells what happens until the task stands in a state, waiting for a
+// person where it is no end.
+func (s *show) follow(id work.TaskID, state work.State) (*app.TaskView, error) {
+	for event, err := range s.api.Events(s.ctx, s.seq) {
 		if err != nil {
 			return nil, err
 		}
-		s.say("   %6.2fs  %-18s %-30s %s", time.Since(began).Seconds(), event.Kind, s.name(event.Task), detail(event))
+		s.seq = event.Seq
+		line := fmt.Sprintf("   %6.2fs  %-19s %-34s %s", time.Since(s.began).Seconds(), event.Kind, s.name(event.Task), detail(event))
+		s.say("%s", strings.TrimRight(line, " "))
 		if event.Task != id {
 			continue
 		}
 		t, err := s.api.Task(s.ctx, string(id))
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if t.State.Ended() || t.BlockedOn == work.OnPerson {
+		case t.State == state && (state.Ended() || t.BlockedOn == work.OnQuestion || t.BlockedOn == work.OnPerson):
 			return t, nil
+		case t.State.Ended():
+			return nil, fmt.Errorf("the task is %s: %s %s", t.State, t.Reason, t.CheckerReport)
 		}
 	}
 	return nil, context.Cause(s.ctx)
@@ -218,6 +237,13 @@ func detail(e work.Event) string {
 		return "commit " + commit[:min(len(commit), 12)]
 	}
 	return ""
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func (s *show) head() string {
