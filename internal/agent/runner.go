@@ -128,6 +128,9 @@ func (r *Runner) Run(ctx context.Context, job Job, sink Sink, adapt func(*Sessio
 	if u.program.After != nil {
 		u.program.After()
 	}
+	if facts.Stop == StopNone && u.session.overspent() {
+		facts.Stop = StopBudget // told with its last words, perhaps before the end was seen, perhaps after
+	}
 	if facts.Stop == StopNone && ended.Killed > 0 {
 		u.session.Warn(fmt.Sprintf("%d processes that the agent had started were still running when it ended; they were ended with it", ended.Killed))
 	}

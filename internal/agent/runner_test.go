@@ -116,6 +116,7 @@ func TestReports(t *testing.T) {
 		{"overload overcome", `echo '{"Limit":{"kind":"overload"}}'; echo '{"Say":"on I go"}'; exit 1`, Limits{}, Failed, "exit status without a report", ""},
 		{"overload for ever", `echo '{"Limit":{"kind":"overload"}}'; sleep 3600`, Limits{Silence: 200 * time.Millisecond}, Overloaded, "overload", "overload"},
 		{"budget", `echo '{"Usage":{"input":1},"Cost":2.5}'; sleep 3600`, Limits{BudgetUSD: 2}, BudgetExceeded, "budget spent", "reported cost of 2.50 USD, budget 2.00 USD"},
+		{"budget told at the end", `echo '{"Usage":{"input":1},"Cost":2.5}'; echo '{"End":"failure"}'; exit 1`, Limits{BudgetUSD: 2}, BudgetExceeded, "budget spent", "reported cost of 2.50 USD, budget 2.00 USD"},
 		{"budget kept", `echo '{"Usage":{"input":1},"Cost":2}{'; echo '{"Usage":{"input":1},"Cost":2}'; echo '{"End":"success"}'`, Limits{BudgetUSD: 2}, Success, "reported success", ""},
 		{"silence", `sleep 3600`, Limits{Silence: 100 * time.Millisecond}, Silenced, "silence limit", "no output for 100ms"},
 		{"time", `sleep 3600`, Limits{Wall: 100 * time.Millisecond}, TimedOut, "time limit", "not finished within 100ms"},

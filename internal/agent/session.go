@@ -91,6 +91,16 @@ func (s *Session) learn(e *Event) {
 	}
 }
 
+// overspent says whether the budget is spent.
+func (s *Session) overspent() bool {
+	select {
+	case <-s.broke:
+		return true
+	default:
+		return false
+	}
+}
+
 // End records the program's own report of its end. The first report stands.
 // The program then has a moment to leave before it is made to. errText says
 // why it failed, in the program's words.

@@ -113,6 +113,10 @@ func (a *Agent) arguments(job agent.Job, config string) []string {
 	if job.MaxTurns > 0 {
 		argv = append(argv, "--max-turns="+strconv.Itoa(job.MaxTurns))
 	}
+	if job.Limits.BudgetUSD > 0 {
+		// It stops between two requests; what it tells at the end would be too late.
+		argv = append(argv, "--max-budget-usd="+strconv.FormatFloat(job.Limits.BudgetUSD, 'f', -1, 64))
+	}
 	if job.Resume != "" {
 		argv = append(argv, "--resume="+job.Resume)
 	}

@@ -29,8 +29,6 @@ type system struct {
 	TaskID     string `json:"task_id"`
 	TaskStatus string `json:"status"`
 	Summary    string `json:"summary"`
-	// permission_denied
-	Message string `json:"message"`
 }
 
 type task struct {
@@ -51,9 +49,7 @@ func (r *reader) system(e system) bool {
 			return true // the program is leaving: it is still unfinished
 		}
 		delete(r.work, e.TaskID)
-	case "task_started", "task_updated": // said by the two above and by the call itself
-	case "permission_denied":
-		r.session.Emit(agent.Event{Kind: agent.KindLog, Stream: agent.Stdout, Text: "permission denied: " + e.Message})
+	case "task_started", "task_updated", "permission_denied": // said by other lines as well
 	default:
 		return false
 	}
