@@ -23,7 +23,7 @@ type AdminOptions struct {
 // NewAdmin makes the handler of POST /mcp/admin; it starts nothing. It must stand
 // behind what refuses requests and puts the caller into their context.
 func NewAdmin(o AdminOptions) http.Handler {
-	e := &endpoint{log: o.Log, who: func(context.Context) slog.Attr { return slog.String("endpoint", "admin") }}
+	e := &endpoint{log: o.Log, who: func(context.Context) string { return "a person's agent" }}
 	e.serve(o.Version, adminInstructions, adminTools(o.API))
 	return e.protocol
 }

@@ -25,7 +25,7 @@ type endpoint struct {
 	// offered lists the tools that the caller may use; nil: all there are.
 	offered func(ctx context.Context) ([]app.Tool, error)
 	// who names the caller in the log.
-	who      func(ctx context.Context) slog.Attr
+	who      func(ctx context.Context) string
 	log      *slog.Logger
 	protocol http.Handler
 }
@@ -114,6 +114,6 @@ func (e *endpoint) explain(ctx context.Context, doing string, err error) *work.E
 		return known
 	}
 	id := app.RandomIDs{}.New()
-	e.log.ErrorContext(ctx, "internal error", "id", id, "doing", doing, e.who(ctx), "error", err)
+	e.log.ErrorContext(ctx, "internal error", "id", id, "doing", doing, "caller", e.who(ctx), "error", err)
 	return work.Errorf(work.Internal, "internal error %s", id).WithHint("the server's log has the details under this id")
 }

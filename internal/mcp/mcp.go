@@ -34,7 +34,7 @@ func New(o Options) http.Handler {
 	s := &server{o: o}
 	s.endpoint = endpoint{
 		log:     o.Log,
-		who:     func(ctx context.Context) slog.Attr { return slog.Any("execution", callerOf(ctx).Execution) },
+		who:     func(ctx context.Context) string { return "execution " + string(callerOf(ctx).Execution) },
 		offered: func(ctx context.Context) ([]app.Tool, error) { return o.Tools.Offered(ctx, callerOf(ctx)) },
 	}
 	s.serve(o.Version, instructions, tools(o.Tools))

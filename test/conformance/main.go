@@ -109,7 +109,8 @@ func proxy(address, token string) (*httptest.Server, error) {
 		return nil, err
 	}
 	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		own := r.In.Context().Value(http.LocalAddrContextKey).(net.Addr).String() //nolint:errcheck // net/http puts it there
+		// net/http has put it there.
+		own := r.In.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
 		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
 		if strings.ReplaceAll(r.In.Host, "localhost", "127.0.0.1") == own {
 			r.Out.Host = target.Host
