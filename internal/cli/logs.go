@@ -47,6 +47,11 @@ func newTaskLogsCommand(s *shell) *cobra.Command {
 			t.tell(p, text)
 			return s.flush(p)
 		}
+		l.pause = func() error {
+			p := s.page()
+			t.release(p)
+			return s.flush(p)
+		}
 		err = l.print(ctx)
 		p := s.page()
 		t.finish(p)
@@ -69,6 +74,7 @@ type transcript struct {
 	follow bool
 	run    *work.Execution
 	line   func(text []byte) error // prints one line
+	pause  func() error            // is called when all lines that are there were printed; may be nil
 	offset int64                   // of the first byte that is not printed yet
 }
 
@@ -184,7 +190,10 @@ func (l *transcript) copy(ctx context.Context, last bool) error {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			return nil
+			if l.pause == nil {
+				return nil
+			}
+			return l.pause()
 		}
 		if err != nil {
 			return work.Errorf(work.Unavailable, "read the transcript: %w", err)

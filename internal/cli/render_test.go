@@ -232,8 +232,8 @@ func TestToolInput(t *testing.T) {
 		``:                                           "",
 	}
 	for input, want := range tests {
-		if got := toolInput(input); got != want {
-			t.Errorf("%s: %q, want %q", input, got, want)
+		if got, onFile := toolInput(input); got != want || onFile != (want == "x" || want == "a.go") {
+			t.Errorf("%s: %q (file: %t), want %q", input, got, onFile, want)
 		}
 	}
 	one := teller{task: "abc1"}
@@ -259,6 +259,26 @@ func TestCallsOverlap(t *testing.T) {
 {"at":"2026-03-01T12:00:12Z","kind":"tool_call","tool":{"id":"7","name":"C","input":"not begun","done":true}}
 `), nil, "task", "logs", "a")
 	want := "  A two  ok 8.0s\n  B three  failed 10s\n    a\n    b\n  C not begun  ok\n  A one  not finished\n"
+	if r.out != want {
+		t.Errorf("%s\nwant:\n%s", r.out, want)
+	}
+}
+
+// TestEditOnce: a call that has changed a file is told by the change alone.
+func TestEditOnce(t *testing.T) {
+	t.Parallel()
+	r := run(t.Context(), logged(`{"kind":"tool_call","tool":{"id":"1","name":"Edit","input":"{\"file_path\":\"/d/workspaces/a/x.go\"}"}}
+{"kind":"tool_call","tool":{"id":"1","name":"Edit","done":true}}
+{"kind":"file_edit","edit":{"path":"x.go","diff":"-a\n+b\n"}}
+{"kind":"tool_call","tool":{"id":"2","name":"Read","input":"{\"file_path\":\"y.go\"}"}}
+{"kind":"tool_call","tool":{"id":"2","name":"Read","done":true}}
+{"kind":"file_edit","edit":{"path":"z.go"}}
+{"kind":"tool_call","tool":{"id":"3","name":"Edit","input":"{\"file_path\":\"w.go\"}"}}
+{"kind":"tool_call","tool":{"id":"3","name":"Edit","done":true,"failed":true,"output":"not read before"}}
+{"kind":"tool_call","tool":{"id":"4","name":"Read","input":"{\"path\":\"last\"}"}}
+{"kind":"tool_call","tool":{"id":"4","done":true}}
+`), nil, "task", "logs", "a")
+	want := "  edit x.go  +1 −1\n    -a\n    +b\n  Read y.go  ok\n  edit z.go\n  Edit w.go  failed\n    not read before\n  Read last  ok\n"
 	if r.out != want {
 		t.Errorf("%s\nwant:\n%s", r.out, want)
 	}

@@ -141,29 +141,19 @@ var errDetached = errors.New("detached")
 // runTask is the whole of run.
 func (s *shell) runTask(ctx context.Context, o runOptions) (err error) {
 	f := &foreground{shell: s, o: o, began: s.Now(), screen: screen{shell: s, live: s.Terminal && s.format != jsonFormat && s.env("TERM") != "dumb"}}
-	release := func() {}
-	if s.Interrupts != nil {
-		f.pressed, release = s.Interrupts()
-	}
-	if s.Terminal && s.InTerminal && s.format != jsonFormat {
-		f.input = &asker{shell: s, pressed: f.pressed}
-	}
 	var stop func() error
 	if f.api, stop, err = f.reach(ctx); err != nil {
-		release()
 		return err
 	}
 	f.own = stop != nil
-	err = f.begin(ctx)
-	if err == nil {
-		err = f.carry(ctx)
+	if err = f.begin(ctx); err == nil {
+		err = f.attended(ctx)
 	}
 	if clear := f.screen.clear(); err == nil {
 		err = clear
 	}
-	release()
 	if stop != nil {
-		err = cmp.Or(stop(), err)
+		err = cmp.Or(stop(), ownLog(err))
 	}
 	switch {
 	case errors.Is(err, errDetached):
@@ -172,6 +162,30 @@ func (s *shell) runTask(ctx context.Context, o runOptions) (err error) {
 		return errLeft // it was said already what becomes of the task
 	}
 	return err
+}
+
+// attended carries the task while Ctrl-C is ours.
+func (f *foreground) attended(ctx context.Context) error {
+	s := f.shell
+	if s.Interrupts != nil {
+		pressed, release := s.Interrupts()
+		defer release()
+		f.pressed = pressed
+	}
+	if s.Terminal && s.InTerminal && s.format != jsonFormat {
+		f.input = &asker{shell: s, pressed: f.pressed}
+	}
+	return f.carry(ctx)
+}
+
+// ownLog says which log has the details of an error inside our own server.
+func ownLog(err error) error {
+	e, ok := work.AsError(err)
+	if !ok || e.Code != work.Internal {
+		return err
+	}
+	copied := *e
+	return copied.WithHint("%s: the file run.log in the data folder", strings.TrimSuffix(e.Hint, "."))
 }
 
 // reach finds the server, or starts one of our own when none runs for the data

@@ -227,7 +227,7 @@ func (l *runLog) see(ctx context.Context, all []*work.Execution) error {
 }
 
 func (l *runLog) start(x *work.Execution) error {
-	l.current = &transcript{api: l.f.api, run: x, line: l.print}
+	l.current = &transcript{api: l.f.api, run: x, line: l.print, pause: func() error { return l.tell(l.teller.release) }}
 	l.teller = teller{task: x.TaskID}
 	if x.Number == 1 {
 		return nil
@@ -266,10 +266,8 @@ func (l *runLog) read(ctx context.Context) (grown bool, err error) {
 
 // end says how a run ended, when not as one hopes.
 func (l *runLog) end(x *work.Execution) error {
-	if l.f.shell.format != jsonFormat {
-		if err := l.f.screen.write(l.teller.finish); err != nil {
-			return err
-		}
+	if err := l.tell(l.teller.finish); err != nil {
+		return err
 	}
 	l.teller = teller{}
 	var how string
@@ -300,8 +298,10 @@ func (l *runLog) print(text []byte) error {
 		}
 		return l.f.say("agent", map[string]any{"execution": l.current.run.ID, "event": event}, nil)
 	}
-	return l.f.screen.write(func(p *page) { l.teller.tell(p, text) })
+	return l.tell(func(p *page) { l.teller.tell(p, text) })
 }
+
+func (l *runLog) tell(text func(*page)) error { return l.f.say("", nil, text) }
 
 // cost is what the task has cost so far, in US dollars.
 func (l *runLog) cost() float64 {

@@ -22,7 +22,9 @@ const eraseLine = "\r\x1b[K"
 // write prints lines that stay.
 func (sc *screen) write(text func(*page)) error {
 	p := sc.shell.page()
-	text(p)
+	if text(p); p.text.Len() == 0 {
+		return nil
+	}
 	return sc.put(p.text.String() + sc.shown)
 }
 

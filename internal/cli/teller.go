@@ -19,6 +19,7 @@ type teller struct {
 	task work.TaskID // whose workspace's path is left out of what is shown
 
 	open []call  // called and not answered yet
+	held *answer // not printed yet: if the change of its file comes next, that says it all
 	cost float64 // US dollars of the run so far
 }
 
@@ -26,6 +27,13 @@ type teller struct {
 type call struct {
 	id, name, input string
 	at              time.Time
+	onFile          bool // its input is a path
+}
+
+// answer is a call that is over, and the entry that says so.
+type answer struct {
+	call
+	entry
 }
 
 // entry is one line of a transcript, as package agent writes it.
@@ -73,6 +81,10 @@ func (t *teller) tell(p *page, line []byte) {
 	if e.CostUSD > 0 {
 		t.cost = e.CostUSD
 	}
+	if t.held != nil && e.Edit != nil && strings.HasSuffix("/"+t.held.input, "/"+t.short(e.Edit.Path)) {
+		t.held = nil
+	}
+	t.release(p)
 	text := e.Text
 	if e.Cut > 0 {
 		text = fmt.Sprintf("%s … (%d bytes left out)", strings.TrimSuffix(text, "\n"), e.Cut)
@@ -83,7 +95,9 @@ func (t *teller) tell(p *page, line []byte) {
 	case e.Tool != nil && !e.Tool.Done:
 		t.begin(e)
 	case e.Tool != nil:
-		p.call(t.end(e), e)
+		if t.held = (&answer{t.end(e), e}); !t.held.onFile || e.Tool.Failed {
+			t.release(p)
+		}
 	case e.Edit != nil:
 		p.edit(t.short(e.Edit.Path), e.Edit.Diff)
 	case e.Question != nil:
@@ -116,7 +130,13 @@ func (t *teller) price(line []byte) {
 }
 
 func (t *teller) begin(e entry) {
-	t.open = append(t.open, call{id: e.Tool.ID, name: toolName(e.Tool.Name), input: t.short(toolInput(e.Tool.Input)), at: e.At})
+	t.open = append(t.open, t.call(e))
+	t.open[len(t.open)-1].at = e.At
+}
+
+func (t *teller) call(e entry) call {
+	input, onFile := toolInput(e.Tool.Input)
+	return call{id: e.Tool.ID, name: toolName(e.Tool.Name), input: t.short(input), onFile: onFile}
 }
 
 // end finds the call that is answered: by its id, else the oldest of the name.
@@ -128,15 +148,24 @@ func (t *teller) end(e entry) call {
 		return c.name == toolName(e.Tool.Name)
 	})
 	if i < 0 {
-		return call{name: toolName(e.Tool.Name), input: t.short(toolInput(e.Tool.Input))}
+		return t.call(e)
 	}
 	found := t.open[i]
 	t.open = slices.Delete(t.open, i, i+1)
 	return found
 }
 
+// release prints the call that was held back, if one is.
+func (t *teller) release(p *page) {
+	if t.held != nil {
+		p.call(t.held.call, t.held.entry)
+		t.held = nil
+	}
+}
+
 // finish prints what the end of the run has cut off.
 func (t *teller) finish(p *page) {
+	t.release(p)
 	for _, c := range t.open {
 		p.callLine(c, "not finished", yellow)
 	}
@@ -180,21 +209,22 @@ func toolName(name string) string {
 }
 
 // toolInput is what matters of a call's input, on one line: of a JSON object the
-// member that says what is done, else all of it.
-func toolInput(input string) string {
+// member that says what is done, else all of it; and whether that is a file.
+func toolInput(input string) (text string, onFile bool) {
+	oneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	var members map[string]any
 	if err := json.Unmarshal([]byte(input), &members); err != nil {
-		return strings.Join(strings.Fields(input), " ")
+		return oneLine(input), false
 	}
-	for _, key := range []string{"command", "cmd", "file_path", "filePath", "path", "notebook_path", "pattern", "query", "url", "question", "name", "text", "description", "prompt"} {
+	for _, key := range []string{"command", "cmd", "file_path", "filePath", "path", "notebook_path", "pattern", "query", "url", "question", "name", "text", "message", "description", "prompt"} {
 		if text := memberText(members[key]); text != "" {
-			return strings.Join(strings.Fields(text), " ")
+			return oneLine(text), strings.HasSuffix(strings.ToLower(key), "path")
 		}
 	}
 	if len(members) == 0 {
-		return ""
+		return "", false
 	}
-	return strings.Join(strings.Fields(input), " ")
+	return oneLine(input), false
 }
 
 // memberText is a text, or a list of texts as a command line: of a shell's the

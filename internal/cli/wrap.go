@@ -77,13 +77,12 @@ func wrap(line string, most int) []string {
 		hang, line = "", strings.TrimLeft(line, " ")
 	}
 	var out []string
-	for columns(line) > most {
-		at := breakAt(line, len(hang), most)
-		out = append(out, strings.TrimRight(line[:at], " "))
-		line = hang + strings.TrimLeft(line[at:], " ")
-	}
-	if strings.TrimSpace(line) != "" {
-		out = append(out, line)
+	indent, from := "", len(hang)
+	for line != "" {
+		at := breakAt(line, from, most-columns(indent))
+		out = append(out, strings.TrimRight(indent+line[:at], " "))
+		line = strings.TrimLeft(line[at:], " ")
+		indent, from = hang, 0
 	}
 	return out
 }
