@@ -317,3 +317,15 @@ func testRestricted(w *world) {
 		w.Errorf("summary %q, result %+v", task.Summary, task.Result)
 	}
 }
+
+// testBudget: the program stops between two requests when its task's budget is
+// spent.
+func testBudget(w *world) {
+	w.serve()
+	id := w.start("edit", func(in *app.TaskRequest) { in.Agent.MaxBudgetUSD = 0.003 })
+	x := w.run(id, 1)
+	if x.Outcome != work.BudgetRun || x.CostUSD <= 0.003 {
+		w.Errorf("outcome %s (%s), cost %v", x.Outcome, x.Error, x.CostUSD)
+	}
+	w.reaches(id, work.BudgetExceeded)
+}

@@ -200,7 +200,7 @@ func (w *world) stop() {
 	case <-time.After(stopLimit):
 		w.Errorf("the server did not stop within %s", stopLimit)
 		_ = w.server.Process.Kill()
-		<-w.ended
+		<-w.ended //nolint:errcheck // killed: the status is known
 	}
 	for _, p := range w.processes() {
 		w.Errorf("left after the end of the server: %s", p)

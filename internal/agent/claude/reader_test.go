@@ -20,7 +20,7 @@ import (
 
 //go:generate go test -run TestTranscripts -update .
 
-var update = flag.Bool("update", false, "write the golden files") //nolint:gochecknoglobals // a flag of the tests
+var update = flag.Bool("update", false, "write the golden files")
 
 // recorded says how the recorded runs ended and what they were asked for.
 // testdata/NAME.jsonl is what the program printed.

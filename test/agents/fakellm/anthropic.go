@@ -61,7 +61,7 @@ func (anthropic) write(w http.ResponseWriter, c *conversation, r reply) {
 	for i, b := range blocks {
 		start, kind, field, value := object{"type": "text", "text": ""}, "text_delta", "text", str(b["text"])
 		if b["type"] == "tool_use" {
-			data, _ := json.Marshal(b["input"]) //nolint:errchkjson // values of a script
+			data, _ := json.Marshal(b["input"])
 			start = object{"type": "tool_use", "id": b["id"], "name": b["name"], "input": object{}}
 			kind, field, value = "input_json_delta", "partial_json", string(data)
 		}

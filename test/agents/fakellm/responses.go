@@ -29,7 +29,7 @@ func (responses) parse(body []byte) (*conversation, error) {
 		case strings.HasSuffix(kind, "_call_output"):
 			output := text(m["output"])
 			if output == "" {
-				data, _ := json.Marshal(m["output"]) //nolint:errchkjson // it was JSON
+				data, _ := json.Marshal(m["output"])
 				output = string(data)
 			}
 			c.answered(output)

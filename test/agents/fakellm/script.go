@@ -107,7 +107,7 @@ type toolCall struct {
 }
 
 func (k toolCall) json() string {
-	data, _ := json.Marshal(k.args) //nolint:errchkjson // values of a script
+	data, _ := json.Marshal(k.args)
 	return string(data)
 }
 

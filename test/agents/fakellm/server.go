@@ -173,7 +173,7 @@ func newStream(w http.ResponseWriter) stream {
 
 func (e stream) send(event string, v object) {
 	v["type"] = event
-	data, _ := json.Marshal(v) //nolint:errchkjson // made here
+	data, _ := json.Marshal(v)
 	_, _ = fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", event, data)
 	if f, ok := e.w.(http.Flusher); ok {
 		f.Flush()
