@@ -16,7 +16,10 @@
 //     holds the agent up, not an end.
 //   - Usage is of this run alone. Codex counts over the whole conversation:
 //     what it had counted before is subtracted. Usage.Input leaves out what is
-//     counted as CacheRead and CacheWrite.
+//     counted as CacheRead and CacheWrite. What sub-agents of Codex use, it does
+//     not tell.
+//   - Commands and sub-agents that have not ended when Codex does are named in a
+//     warning.
 //   - Codex is asked to stop with SIGINT: it ends its commands and closes the
 //     conversation, so that it can be resumed. What a command had sent to the
 //     background is ended with the run.

@@ -32,10 +32,14 @@ type reader struct {
 	used    tokens // of the conversation, as last reported
 	warned  []window
 	running []agent.Tool
+	agents  []subagent
 	failed  bool
 	failure string
 	over    bool // completed: its own count is the last word
 }
+
+// subagent is one that Codex has given work to.
+type subagent struct{ id, prompt string }
 
 func newReader(s *agent.Session, job agent.Job, home string) *reader {
 	r := &reader{s: s, job: job, dir: job.Dir, rows: make(map[[2]string]Row), rollout: newRollout(home, job.Resume)}

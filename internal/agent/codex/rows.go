@@ -2,7 +2,9 @@ package codex
 
 import (
 	"encoding/json"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudomator/claudomator/internal/agent"
@@ -22,7 +24,7 @@ func Rows() []Row {
 	return []Row{
 		{"thread.started", "", "the handle; on resuming, another one than was asked for is NoResume and a failure", (*reader).started},
 		{"turn.started", "", "nothing", nothing},
-		{"turn.completed", "", "usage, success; a warning about what is still running", (*reader).completed},
+		{"turn.completed", "", "usage, success; a warning about calls and sub-agents that are still running", (*reader).completed},
 		{"turn.failed", "", "failure; at the end of the run a limit, if Failures knows one", (*reader).turnFailed},
 		{"error", "", "overload if Failures says so, else log; never an end", (*reader).trouble},
 		{"item.completed", "agent_message", "text", (*reader).said},
@@ -32,7 +34,7 @@ func Rows() []Row {
 		{"item.started", "mcp_tool_call", "tool_call", (*reader).begun},
 		{"item.completed", "mcp_tool_call", "tool_call, done", (*reader).ended},
 		{"item.started", "collab_tool_call", "tool_call", (*reader).begun},
-		{"item.completed", "collab_tool_call", "tool_call, done", (*reader).ended},
+		{"item.completed", "collab_tool_call", "tool_call, done; remembers sub-agents until they are seen to have ended", (*reader).delegated},
 		{"item.started", "web_search", "tool_call", (*reader).begun},
 		{"item.completed", "web_search", "tool_call, done", (*reader).ended},
 		{"item.started", "file_change", "nothing", nothing},
@@ -82,6 +84,7 @@ type item struct {
 	Result    json.RawMessage `json:"result"`
 	Error     json.RawMessage `json:"error"`
 	Prompt    string          `json:"prompt"`
+	Agents    json.RawMessage `json:"agents_states"`
 	Query     string          `json:"query"`
 	Changes   []struct {
 		Path string `json:"path"`
@@ -91,6 +94,11 @@ type item struct {
 		Text string `json:"text"`
 		Done bool   `json:"completed"`
 	} `json:"items"`
+}
+
+type agentState struct {
+	Status  string `json:"status"`
+	Message string `json:"message"`
 }
 
 func nothing(*reader, *line) {}
@@ -114,6 +122,9 @@ func (r *reader) completed(l *line) {
 	var total tokens
 	if json.Unmarshal(l.Usage, &total) == nil && total.Input > 0 {
 		r.use(total)
+	}
+	for _, a := range r.agents {
+		r.s.Warn("Codex ended without waiting for a sub-agent: " + shorten(a.prompt))
 	}
 	if len(r.running) > 0 {
 		var names []string
@@ -174,6 +185,21 @@ func (r *reader) ended(l *line) {
 	r.s.Emit(agent.Event{Kind: agent.KindTool, Tool: &tool})
 }
 
+// delegated keeps the list of sub-agents that were begun and not seen to end.
+func (r *reader) delegated(l *line) {
+	r.ended(l)
+	states := l.item.agents()
+	for _, id := range slices.Sorted(maps.Keys(states)) {
+		state, known := states[id], func(a subagent) bool { return a.id == id }
+		switch live := state.Status == "pending_init" || state.Status == "running"; {
+		case !live:
+			r.agents = slices.DeleteFunc(r.agents, known)
+		case !slices.ContainsFunc(r.agents, known) && len(r.agents) < maxRunning:
+			r.agents = append(r.agents, subagent{id, l.item.Prompt})
+		}
+	}
+}
+
 func (r *reader) changed(l *line) {
 	if l.item.Status != "completed" {
 		tool := agent.Tool{ID: l.item.ID, Name: "apply_patch", Done: true, Failed: true}
@@ -220,8 +246,15 @@ func (i *item) call() agent.Tool {
 	return tool
 }
 
+// agents are the sub-agents that a call was about, by their id.
+func (i *item) agents() map[string]agentState {
+	var states map[string]agentState
+	_ = json.Unmarshal(i.Agents, &states) // another form than known: none
+	return states
+}
+
 // answer is what a call brought: a command's output, the texts of a tool's
-// result, or why there is none.
+// result, the last words of sub-agents, or why there is none.
 func (i *item) answer() string {
 	if i.Output != "" {
 		return i.Output
@@ -235,6 +268,12 @@ func (i *item) answer() string {
 	if json.Unmarshal(i.Result, &result) == nil {
 		for _, c := range result.Content {
 			texts = append(texts, c.Text)
+		}
+	}
+	states := i.agents()
+	for _, id := range slices.Sorted(maps.Keys(states)) {
+		if said := states[id].Message; said != "" {
+			texts = append(texts, said)
 		}
 	}
 	var failed struct {
