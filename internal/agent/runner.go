@@ -171,6 +171,7 @@ func (u *run) spec(inherited []string) sandbox.Spec {
 		// The session bounds what is recorded and the splitter what is held;
 		// a cap on the bytes could cut off the report at the end.
 		OutputLimit: -1,
+		Gather:      u.program.Stdout == nil, // lines are only read; a protocol is answered
 	}
 }
 

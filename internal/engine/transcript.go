@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -11,20 +12,25 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/agent"
 	"github.com/claudomator/claudomator/internal/git"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// transcript writes what a run says as JSON lines, secrets masked.
+// transcript writes what a run says as JSON lines, secrets masked. Lines are
+// written in portions: what a portion waits for is never longer than flushAfter,
+// and what a killed server had not written is a moment of talk.
 type transcript struct {
 	e       *Engine
 	file    *os.File
+	out     *bufio.Writer
+	flush   *time.Timer // runs while something waits in out
 	unmask  func()
 	secret  []byte // the run's own token
 	mu      sync.Mutex
-	bytes   int64
+	closed  bool
 	broken  bool
 	blocked []string
 }
@@ -43,8 +49,16 @@ func (e *Engine) openTranscript(id work.ExecutionID, secret string) (*transcript
 	if err != nil {
 		return nil, err
 	}
-	return &transcript{e: e, file: file, unmask: e.o.Mask.Add(secret), secret: []byte(secret)}, nil
+	t := &transcript{e: e, file: file, out: bufio.NewWriterSize(file, portion), unmask: e.o.Mask.Add(secret), secret: []byte(secret)}
+	t.flush = time.AfterFunc(time.Hour, t.flushNow)
+	t.flush.Stop()
+	return t, nil
 }
+
+const (
+	portion    = 32 << 10
+	flushAfter = 50 * time.Millisecond
+)
 
 // Emit implements agent.Sink. A line that cannot be written is lost, with one
 // word in the server's log: the run itself goes on.
@@ -56,12 +70,31 @@ func (t *transcript) Emit(event agent.Event) {
 		t.blocked = append(t.blocked, event.Text)
 	}
 	if err == nil {
-		var n int
 		line = bytes.ReplaceAll(t.e.o.Hide(line), t.secret, []byte("[masked]"))
-		n, err = t.file.Write(append(line, '\n'))
-		t.bytes += int64(n)
+		if t.out.Buffered() == 0 {
+			t.flush.Reset(flushAfter)
+		}
+		_, err = t.out.Write(append(line, '\n'))
 	}
-	if err != nil && !t.broken {
+	t.failed(err)
+}
+
+// flushNow writes what waits.
+func (t *transcript) flushNow() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.failed(t.out.Flush())
+	}
+}
+
+// failed drops what could not be written: later lines get their own chance.
+func (t *transcript) failed(err error) {
+	if err == nil {
+		return
+	}
+	t.out.Reset(t.file)
+	if !t.broken {
 		t.broken = true
 		t.e.o.Log.Error("write a transcript", "file", t.file.Name(), "error", err)
 	}
@@ -91,10 +124,12 @@ func (t *transcript) close() int64 {
 	t.unmask()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.file.Close(); err != nil && !t.broken {
-		t.e.o.Log.Error("close a transcript", "file", t.file.Name(), "error", err)
-	}
-	return t.bytes
+	t.closed = true
+	t.flush.Stop()
+	t.failed(t.out.Flush())
+	size, err := t.file.Seek(0, io.SeekEnd)
+	t.failed(errors.Join(err, t.file.Close()))
+	return size
 }
 
 // Transcripts opens stored transcripts, for the surfaces.

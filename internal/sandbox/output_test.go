@@ -3,9 +3,12 @@ package sandbox
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -105,4 +108,31 @@ func TestMergedOutputKeepsItsOrder(t *testing.T) {
 	if out.String() != "o1\ne1\no2\ne2\no3\ne3\n" {
 		t.Errorf("output %q", out.String())
 	}
+}
+
+// A stream that is read often rests, and nobody waits for one whose program has
+// ended.
+func TestGather(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		running, ended := make(chan struct{}), make(chan struct{})
+		close(ended)
+		g := gather{now: time.Now}
+		var waited []time.Duration
+		wait := func(done <-chan struct{}) {
+			began := time.Now()
+			g.wait(done)
+			waited = append(waited, time.Since(began))
+		}
+		for range gatherFree + 2 {
+			wait(running)
+		}
+		wait(ended)
+		time.Sleep(time.Second) // virtual: a quiet one
+		wait(running)
+		want := append(make([]time.Duration, gatherFree), gatherRest, gatherRest, 0, 0)
+		if !slices.Equal(waited, want) {
+			t.Errorf("waited %v, want %v", waited, want)
+		}
+	})
 }

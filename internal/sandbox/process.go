@@ -19,6 +19,7 @@ type Process struct {
 	record Record
 	cmd    *exec.Cmd
 	grace  time.Duration
+	gather bool
 
 	source  io.Reader // what stdin is copied from; nil when there is nothing to copy
 	stdin   *os.File

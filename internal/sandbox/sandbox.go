@@ -64,6 +64,10 @@ type Spec struct {
 	// and only the last 64 KiB are kept and delivered at the end. 0 means
 	// DefaultOutputLimit, negative no cap.
 	OutputLimit int64
+	// Gather lets a stream that trickles be read in portions: one that was read
+	// often lately rests for up to 100 ms, or until the main process has ended,
+	// before it is read again. For output that nobody answers.
+	Gather bool
 	// OutputGrace is how long Wait waits for output after the main process
 	// has ended, when an orphan still holds the pipe. 0 means half a second.
 	OutputGrace time.Duration
@@ -77,6 +81,8 @@ const (
 	endLimit           = 10 * time.Second // until ErrNotEnded
 	drainLimit         = 2 * time.Second  // for output after the tree has ended
 	reapInterval       = 5 * time.Second  // how often orphans are reaped during a run
+	gatherFree         = 5                // reads at once in a second, of a stream that gathers
+	gatherRest         = 100 * time.Millisecond
 )
 
 // Options configure a Host.

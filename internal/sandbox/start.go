@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Start begins a run. ctx bounds the start only; the run ends by itself or by
@@ -77,6 +78,7 @@ func (h *Host) launch(spec Spec, path string, record *Record, group *os.File) (*
 	p := &Process{
 		host:    h,
 		grace:   spec.OutputGrace,
+		gather:  spec.Gather,
 		drained: make(chan struct{}),
 		exited:  make(chan struct{}),
 	}
@@ -201,10 +203,14 @@ func (p *Process) copyOutput(o *output, done *sync.WaitGroup) {
 	defer done.Done()
 	defer func() { _ = o.from.Close() }() // only read
 	buf := make([]byte, 32<<10)
+	rest := gather{now: p.host.now}
 	for {
 		n, err := o.from.Read(buf)
 		if n > 0 {
 			_, _ = o.to.Write(buf[:n])
+		}
+		if p.gather && n < len(buf) { // a flood is read as fast as it comes
+			rest.wait(p.exited)
 		}
 		if err != nil {
 			break
@@ -214,4 +220,28 @@ func (p *Process) copyOutput(o *output, done *sync.WaitGroup) {
 		}
 	}
 	o.to.finish()
+}
+
+// gather spaces the reads of a stream that trickles: each wakes a goroutine and
+// a chain of writers, which for a hundred talking agents is most of the work.
+type gather struct {
+	now   func() time.Time
+	since time.Time // when the second began in which reads are counted
+	reads int
+}
+
+// wait rests before the next read, if there were many, unless done is closed.
+func (g *gather) wait(done <-chan struct{}) {
+	if now := g.now(); now.Sub(g.since) >= time.Second {
+		g.since, g.reads = now, 0
+	}
+	if g.reads++; g.reads <= gatherFree {
+		return
+	}
+	timer := time.NewTimer(gatherRest)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
 }
