@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// promptly makes a program with the race detector leave at once, not after a second.
+const promptly = "GORACE=atexit_sleep_ms=0"
+
 func self(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -66,6 +69,7 @@ func TestConformance(t *testing.T) {
 				}
 				script := write(t, fmt.Sprintf("forget: true\nsteps: [{run: %s, raw: true}]", command))
 				job.Command = []string{self(t), "scripted-agent", script}
+				job.Env = append(job.Env, promptly)
 			},
 			Missing: func(_ *testing.T, job *agent.Job) { job.Command = []string{"no-such-program-here"} },
 		}
@@ -89,6 +93,7 @@ func runIn(ctx context.Context, t *testing.T, script string, job agent.Job) (age
 		job.Command = []string{self(t), "scripted-agent", write(t, script)}
 	}
 	job.ID = fmt.Sprintf("%s-%d-%d", strings.NewReplacer("/", "-", "#", "-", ",", "", "_", "-").Replace(t.Name()), os.Getpid(), time.Now().UnixNano())
+	job.Env = append(job.Env, promptly)
 	if job.Dir == "" {
 		job.Dir = t.TempDir()
 	}

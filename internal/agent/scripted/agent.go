@@ -39,8 +39,11 @@ func Run(ctx context.Context, o Options) int {
 		_, _ = fmt.Fprintln(o.Err, "scripted-agent takes one script")
 		return 2
 	}
-	a.conn = sdk.NewAgentSideConnection(a, a.out, o.In)
+	// The library reads as soon as it has its reader, before it can be told anything.
+	ready := make(chan struct{})
+	a.conn = sdk.NewAgentSideConnection(a, a.out, &gate{Reader: o.In, open: ready})
 	a.conn.SetLogger(slog.New(slog.DiscardHandler))
+	close(ready)
 	for done := a.conn.Done(); ; {
 		select {
 		case status := <-a.exit:
@@ -270,6 +273,18 @@ func (t *turn) source(ctx context.Context) (string, error) {
 		return "", errors.New(`there is no script: begin the instructions with a line "` + Marker + `", or name a file`)
 	}
 	return script, nil
+}
+
+// gate is a reader that waits until it is open.
+type gate struct {
+	io.Reader
+	open <-chan struct{}
+}
+
+// Read implements io.Reader.
+func (g *gate) Read(p []byte) (int, error) {
+	<-g.open
+	return g.Reader.Read(p) //nolint:wrapcheck // a reader's error is its own, io.EOF above all
 }
 
 // output is the protocol's stream. What is printed beside the protocol goes
