@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/app/apptest"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -38,7 +39,7 @@ func TestEveryRouteNeedsACredential(t *testing.T) {
 		path = strings.NewReplacer("{id}", "x", "{name}", "x").Replace(path)
 		for _, credential := range []string{"", "Bearer", "Bearer wrong", "Bearer " + revoked.Secret} {
 			w.handler.failures.forgive()
-			got := w.ask(method, path, "", header("Authorization", credential))
+			got := w.ask(method, path, "", apptest.Header("Authorization", credential))
 			if first == "" {
 				first = string(got.body)
 			}
@@ -52,7 +53,7 @@ func TestEveryRouteNeedsACredential(t *testing.T) {
 func TestHealthNeedsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	anybody := header("Authorization", "")
+	anybody := apptest.Header("Authorization", "")
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if got := w.ask("GET", path, "", anybody); got.status != 200 || string(got.body) != "ok\n" {
 			t.Errorf("%s: %d %q", path, got.status, got.body)
@@ -75,7 +76,7 @@ func TestHealthNeedsNone(t *testing.T) {
 func TestSameOriginIsWelcome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, edit := range []func(*http.Request){header("Origin", w.http.URL), header("Sec-Fetch-Site", "same-origin"), header("Sec-Fetch-Site", "none")} {
+	for _, edit := range []func(*http.Request){apptest.Header("Origin", w.http.URL), apptest.Header("Sec-Fetch-Site", "same-origin"), apptest.Header("Sec-Fetch-Site", "none")} {
 		if got := w.ask("PUT", "/api/roles/checker", `{"model":"m"}`, edit); got.status != 200 {
 			t.Errorf("%d %s", got.status, got.body)
 		}
@@ -95,12 +96,12 @@ func TestFailuresAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range failuresAMinute {
-		if got := w.ask("GET", "/api/stats", "", header("Authorization", fmt.Sprintf("Bearer guess%d", i))); got.status != 401 {
+		if got := w.ask("GET", "/api/stats", "", apptest.Header("Authorization", fmt.Sprintf("Bearer guess%d", i))); got.status != 401 {
 			t.Fatalf("failure %d: %d %s", i, got.status, got.body)
 		}
 	}
 	for _, credential := range []string{"Bearer guess", "", "Bearer " + fresh.Secret} {
-		got := w.ask("GET", "/api/stats", "", header("Authorization", credential))
+		got := w.ask("GET", "/api/stats", "", apptest.Header("Authorization", credential))
 		if got.status != 429 || got.Code != work.Exhausted || got.header.Get("Retry-After") == "" {
 			t.Errorf("%q: %d %s", credential, got.status, got.body)
 		}

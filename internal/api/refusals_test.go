@@ -29,7 +29,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	as := func(token string) func(*http.Request) { return header("Authorization", "Bearer "+token) }
+	as := func(token string) func(*http.Request) { return apptest.Header("Authorization", "Bearer "+token) }
 	long := func(n int) string { return strings.Repeat("x", n) }
 	tests := []struct {
 		name, method, path, body string
@@ -73,11 +73,11 @@ func TestRefusals(t *testing.T) {
 		{name: "long name", method: "POST", path: "/api/tasks", body: `{"name":"` + long(1001) + `"}`, status: 422, code: work.Invalid, says: "1001 bytes"},
 		{name: "long instructions", method: "POST", path: "/api/tasks", body: `{"name":"a","agent":{"instructions":"` + long(8<<20+1) + `"}}`, status: 422, code: work.Invalid, hint: "file of the repository"},
 		{name: "huge body", method: "POST", path: "/api/tasks", body: `{"name":"` + long(maxBody) + `"}`, status: 413, code: work.Invalid, says: "16 MiB", hint: "file of the repository"},
-		{name: "huge body with a key", method: "POST", path: "/api/projects", body: `{"name":"` + long(maxBody) + `"}`, edit: header("Idempotency-Key", "k"), status: 413, code: work.Invalid, says: "16 MiB"},
-		{name: "long key", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Idempotency-Key", long(256)), status: 422, code: work.Invalid, says: "256 bytes"},
-		{name: "long key elsewhere", method: "POST", path: "/api/projects", body: `{"name":"a"}`, edit: header("Idempotency-Key", long(256)), status: 422, code: work.Invalid, says: "256 bytes"},
-		{name: "a form", method: "POST", path: "/api/tasks", body: `name=a`, edit: header("Content-Type", "application/x-www-form-urlencoded"), status: 415, code: work.Invalid, hint: "application/json"},
-		{name: "plain text", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Content-Type", "text/plain"), status: 415, code: work.Invalid, hint: "application/json"},
+		{name: "huge body with a key", method: "POST", path: "/api/projects", body: `{"name":"` + long(maxBody) + `"}`, edit: apptest.Header("Idempotency-Key", "k"), status: 413, code: work.Invalid, says: "16 MiB"},
+		{name: "long key", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: apptest.Header("Idempotency-Key", long(256)), status: 422, code: work.Invalid, says: "256 bytes"},
+		{name: "long key elsewhere", method: "POST", path: "/api/projects", body: `{"name":"a"}`, edit: apptest.Header("Idempotency-Key", long(256)), status: 422, code: work.Invalid, says: "256 bytes"},
+		{name: "a form", method: "POST", path: "/api/tasks", body: `name=a`, edit: apptest.Header("Content-Type", "application/x-www-form-urlencoded"), status: 415, code: work.Invalid, hint: "application/json"},
+		{name: "plain text", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: apptest.Header("Content-Type", "text/plain"), status: 415, code: work.Invalid, hint: "application/json"},
 		{name: "wrong method", method: "PUT", path: "/api/tasks", body: `{}`, status: 405, code: work.Invalid, hint: "POST"},
 		{name: "no route", method: "GET", path: "/api/nothing", status: 404, code: work.NotFound, hint: "/docs"},
 		{name: "no task", method: "GET", path: "/api/tasks/nosuchtask", status: 404, code: work.NotFound},
@@ -91,19 +91,19 @@ func TestRefusals(t *testing.T) {
 		{name: "bad scope", method: "POST", path: "/api/tokens", body: `{"name":"x","scope":"root"}`, status: 422, code: work.Invalid, says: "root", hint: "admin or read"},
 		{name: "wrong state", method: "POST", path: "/api/tasks/" + string(task.ID) + "/accept", status: 409, code: work.Illegal, says: "PENDING", hint: "start"},
 		{name: "cycle", method: "PATCH", path: "/api/tasks/" + string(task.ID), body: `{"depends_on":["` + string(task.ID) + `"]}`, status: 422, code: work.Invalid, says: "circle"},
-		{name: "bad event id", method: "GET", path: "/api/events", edit: header("Last-Event-ID", "x"), status: 422, code: work.Invalid, says: "Last-Event-ID"},
+		{name: "bad event id", method: "GET", path: "/api/events", edit: apptest.Header("Last-Event-ID", "x"), status: 422, code: work.Invalid, says: "Last-Event-ID"},
 		{name: "events of no task", method: "GET", path: "/api/events?task=nosuchtask", status: 404, code: work.NotFound},
 		{name: "negative offset", method: "GET", path: "/api/executions/nosuch/log?offset=-1", status: 404, code: work.NotFound},
 
 		{name: "foreign host", method: "GET", path: "/api/tasks", edit: func(r *http.Request) { r.Host = "evil.example" }, status: 421, code: work.Forbidden, says: "evil.example", hint: "allowed hosts"},
 		{name: "loopback name with another port", method: "GET", path: "/api/tasks", edit: func(r *http.Request) { r.Host = "localhost:1" }, status: 421, code: work.Forbidden},
 		{name: "loopback name without port", method: "GET", path: "/api/tasks", edit: func(r *http.Request) { r.Host = "localhost" }, status: 421, code: work.Forbidden},
-		{name: "foreign origin", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Origin", "https://evil.example"), status: 403, code: work.Forbidden, says: "another site"},
-		{name: "other site", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Sec-Fetch-Site", "cross-site"), status: 403, code: work.Forbidden},
-		{name: "no token", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Authorization", ""), status: 401, code: work.Unauthenticated, hint: "Bearer"},
+		{name: "foreign origin", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: apptest.Header("Origin", "https://evil.example"), status: 403, code: work.Forbidden, says: "another site"},
+		{name: "other site", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: apptest.Header("Sec-Fetch-Site", "cross-site"), status: 403, code: work.Forbidden},
+		{name: "no token", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: apptest.Header("Authorization", ""), status: 401, code: work.Unauthenticated, hint: "Bearer"},
 		{name: "bad token", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: as("wrong"), status: 401, code: work.Unauthenticated, hint: "Bearer"},
-		{name: "another scheme", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: header("Authorization", "Basic "+w.token), status: 401, code: work.Unauthenticated},
-		{name: "token in the URL", method: "GET", path: "/api/tasks?token=" + w.token, edit: header("Authorization", ""), status: 401, code: work.Unauthenticated},
+		{name: "another scheme", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: apptest.Header("Authorization", "Basic "+w.token), status: 401, code: work.Unauthenticated},
+		{name: "token in the URL", method: "GET", path: "/api/tasks?token=" + w.token, edit: apptest.Header("Authorization", ""), status: 401, code: work.Unauthenticated},
 		{name: "reader creates", method: "POST", path: "/api/tasks", body: `{"name":"a"}`, edit: as(read.Secret), status: 403, code: work.Forbidden, hint: "scope admin"},
 		{name: "reader lists tokens", method: "GET", path: "/api/tokens", edit: as(read.Secret), status: 403, code: work.Forbidden},
 	}

@@ -30,7 +30,7 @@ func TestOneTaskForOneKey(t *testing.T) {
 	w := newWorld(t)
 	w.Project("house")
 	ids := map[work.TaskID]int{}
-	for _, got := range w.atOnce(20, "POST", "/api/tasks", `{"name":"a","start":true}`, header("Idempotency-Key", "k1")) {
+	for _, got := range w.atOnce(20, "POST", "/api/tasks", `{"name":"a","start":true}`, apptest.Header("Idempotency-Key", "k1")) {
 		var view app.TaskView
 		if err := json.Unmarshal(got.body, &view); err != nil || got.status != 201 {
 			t.Fatalf("%d %s", got.status, got.body)
@@ -40,7 +40,7 @@ func TestOneTaskForOneKey(t *testing.T) {
 	if len(ids) != 1 {
 		t.Errorf("tasks: %v", ids)
 	}
-	got := w.ask("POST", "/api/tasks", `{"name":"b"}`, header("Idempotency-Key", "k1"))
+	got := w.ask("POST", "/api/tasks", `{"name":"b"}`, apptest.Header("Idempotency-Key", "k1"))
 	if got.status != 409 || got.Reason != "key_reused" || got.Hint == "" {
 		t.Errorf("another request with the key: %d %s", got.status, got.body)
 	}
@@ -89,7 +89,7 @@ func TestKeysRepeatAnswers(t *testing.T) {
 		{"POST", "/api/tasks/" + string(task.ID) + "/cancel", ""},
 		{"DELETE", "/api/tasks/" + string(task.ID), ""},
 	} {
-		key := header("Idempotency-Key", fmt.Sprint("key", i))
+		key := apptest.Header("Idempotency-Key", fmt.Sprint("key", i))
 		answers := w.atOnce(8, r.method, r.path, r.body, key)
 		replayed := 0
 		for _, got := range answers {
@@ -108,7 +108,7 @@ func TestKeysRepeatAnswers(t *testing.T) {
 	if err != nil || versions[len(versions)-1].Version != 1 {
 		t.Errorf("versions of the role: %+v, %v", versions, err)
 	}
-	if got := w.ask("POST", "/api/projects", `{"name":"other"}`, header("Idempotency-Key", "key0")); got.status != 409 || got.Reason != "key_reused" {
+	if got := w.ask("POST", "/api/projects", `{"name":"other"}`, apptest.Header("Idempotency-Key", "key0")); got.status != 409 || got.Reason != "key_reused" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
@@ -119,7 +119,7 @@ func TestRefusalsAreNotRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.Project("house")
 	task := w.Task(app.TaskRequest{Name: "a", Start: true})
-	key := header("Idempotency-Key", "k")
+	key := apptest.Header("Idempotency-Key", "k")
 	path := "/api/tasks/" + string(task.ID) + "/accept"
 	if got := w.ask("POST", path, "", key); got.status != 409 {
 		t.Fatalf("%d %s", got.status, got.body)
@@ -138,9 +138,9 @@ func TestKeysBelongToTheirCredential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := header("Idempotency-Key", "k")
+	key := apptest.Header("Idempotency-Key", "k")
 	w.ask("POST", "/api/tokens", `{"name":"x","scope":"admin"}`, key)
-	got := w.ask("POST", "/api/tokens", `{"name":"x","scope":"admin"}`, key, header("Authorization", "Bearer "+other.Secret))
+	got := w.ask("POST", "/api/tokens", `{"name":"x","scope":"admin"}`, key, apptest.Header("Authorization", "Bearer "+other.Secret))
 	if got.status != 403 {
 		t.Errorf("%d %s", got.status, got.body)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/app/apptest"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -83,7 +84,7 @@ func TestStreamsBeginWhereAsked(t *testing.T) {
 	}
 	for name, l := range map[string]*listener{
 		"query":  w.listen(fmt.Sprintf("?after=%d", last-1)),
-		"header": w.listen("?after=0", header("Last-Event-ID", fmt.Sprint(last-1))),
+		"header": w.listen("?after=0", apptest.Header("Last-Event-ID", fmt.Sprint(last-1))),
 	} {
 		if id, data := l.next(); id != last || !strings.Contains(data, `"task":"`+string(b.ID)) {
 			t.Errorf("%s: %d %s", name, id, data)

@@ -74,18 +74,7 @@ func (w *world) ask(method, path, body string, edits ...func(*http.Request)) rec
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for _, edit := range edits {
-		edit(req)
-	}
-	resp, err := w.http.Client().Do(req)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		w.Fatal(err)
-	}
+	resp, data := w.Ask(w.http.Client(), req, edits...)
 	a := received{status: resp.StatusCode, header: resp.Header, body: data}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
 		if err := json.Unmarshal(data, &a.Problem); err != nil {
@@ -93,14 +82,4 @@ func (w *world) ask(method, path, body string, edits ...func(*http.Request)) rec
 		}
 	}
 	return a
-}
-
-func header(name, value string) func(*http.Request) {
-	return func(r *http.Request) {
-		if value == "" {
-			r.Header.Del(name)
-			return
-		}
-		r.Header.Set(name, value)
-	}
 }

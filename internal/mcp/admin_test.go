@@ -297,7 +297,7 @@ func TestAdminCredentials(t *testing.T) {
 		"none": "", "wrong": "Bearer wrong", "revoked": "Bearer " + gone.Secret, "a run's": "Bearer " + r.token, "another scheme": "Basic " + ownerToken,
 	} {
 		for _, body := range []string{initialize("2025-11-25"), request("tools/list", `{}`), request("tools/call", `{"name":"list_tasks","arguments":{}}`), "", "{{{"} {
-			got := w.post("", body, to(w, w.url+"/admin"), set("Authorization", header))
+			got := w.post("", body, to(w, w.url+"/admin"), apptest.Header("Authorization", header))
 			if want == "" {
 				want = got.body
 			}
@@ -330,7 +330,7 @@ func TestAdminCredentials(t *testing.T) {
 
 	for name, edit := range map[string]func(*http.Request){
 		"another's name": func(r *http.Request) { r.Host = "evil.example" },
-		"another's page": set("Origin", "https://evil.example"),
+		"another's page": apptest.Header("Origin", "https://evil.example"),
 	} {
 		got := w.post(ownerToken, request("tools/call", `{"name":"create_task","arguments":{"name":"evil"}}`), to(w, w.url+"/admin"), edit)
 		if got.status != http.StatusMisdirectedRequest && got.status != http.StatusForbidden {

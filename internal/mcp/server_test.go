@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/app/apptest"
 	"github.com/claudomator/claudomator/internal/mcp"
 	"github.com/claudomator/claudomator/internal/work"
 )
@@ -44,10 +45,10 @@ func TestProtocolVersions(t *testing.T) {
 		if id := got.header.Get("Mcp-Session-Id"); id != "" {
 			t.Errorf("%s: session %s, want none", asked, id)
 		}
-		if note := w.post(r.token, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, set("Mcp-Protocol-Version", want)); note.status != http.StatusAccepted {
+		if note := w.post(r.token, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, apptest.Header("Mcp-Protocol-Version", want)); note.status != http.StatusAccepted {
 			t.Errorf("%s: initialized: %d %s", asked, note.status, note.body)
 		}
-		list := w.post(r.token, request("tools/list", `{}`), set("Mcp-Protocol-Version", want))
+		list := w.post(r.token, request("tools/list", `{}`), apptest.Header("Mcp-Protocol-Version", want))
 		if list.status != http.StatusOK || !strings.HasPrefix(list.header.Get("Content-Type"), "application/json") || !strings.Contains(list.body, `"get_context"`) {
 			t.Errorf("%s: list: %d %s", asked, list.status, list.body)
 		}
@@ -57,16 +58,16 @@ func TestProtocolVersions(t *testing.T) {
 	meta := func(version string) string {
 		return fmt.Sprintf(`{"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`, version)
 	}
-	next := w.post(r.token, request("server/discover", meta("2026-07-28")), set("Mcp-Protocol-Version", "2026-07-28"), set("Mcp-Method", "server/discover"))
+	next := w.post(r.token, request("server/discover", meta("2026-07-28")), apptest.Header("Mcp-Protocol-Version", "2026-07-28"), apptest.Header("Mcp-Method", "server/discover"))
 	if next.status != http.StatusOK || !strings.Contains(next.body, `"2025-11-25"`) || !strings.Contains(next.body, `"cacheScope":"private"`) {
 		t.Errorf("discover: %d %s", next.status, next.body)
 	}
 	listen := w.post(r.token, request("subscriptions/listen", strings.TrimSuffix(meta("2026-07-28"), "}")+`,"notifications":{"toolsListChanged":true}}`),
-		set("Mcp-Protocol-Version", "2026-07-28"), set("Mcp-Method", "subscriptions/listen"))
+		apptest.Header("Mcp-Protocol-Version", "2026-07-28"), apptest.Header("Mcp-Method", "subscriptions/listen"))
 	if listen.status != http.StatusNotFound || !strings.Contains(listen.body, "-32601") {
 		t.Errorf("listen: %d %s", listen.status, listen.body)
 	}
-	far := w.post(r.token, request("server/discover", meta("2099-01-01")), set("Mcp-Protocol-Version", "2099-01-01"), set("Mcp-Method", "server/discover"))
+	far := w.post(r.token, request("server/discover", meta("2099-01-01")), apptest.Header("Mcp-Protocol-Version", "2099-01-01"), apptest.Header("Mcp-Method", "server/discover"))
 	if far.status != http.StatusBadRequest || !strings.Contains(far.body, `"supported":[`) {
 		t.Errorf("unknown version: %d %s", far.status, far.body)
 	}
@@ -97,7 +98,7 @@ func TestCredentials(t *testing.T) {
 	} {
 		for what, body := range bodies {
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-				got := w.post("", body, set("Authorization", header), func(r *http.Request) { r.Method = method })
+				got := w.post("", body, apptest.Header("Authorization", header), func(r *http.Request) { r.Method = method })
 				if want == "" {
 					want = got.body
 				}
@@ -115,7 +116,7 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("summary %q was recorded", got)
 		}
 	}
-	if got := w.post("", bodies["list"], set("Authorization", "bearer   "+alive.token)); got.status != http.StatusOK {
+	if got := w.post("", bodies["list"], apptest.Header("Authorization", "bearer   "+alive.token)); got.status != http.StatusOK {
 		t.Errorf("the scheme in lower case: %d %s", got.status, got.body)
 	}
 	if got := w.post(alive.token, "", func(r *http.Request) { r.Method = http.MethodGet }); got.status != http.StatusMethodNotAllowed {
@@ -131,7 +132,7 @@ func TestRestart(t *testing.T) {
 	w.post(r.token, initialize("2025-06-18"))
 	a := w.spawn(r, `{"name":"A","instructions":"do a"}`)
 	w.restart(nil)
-	stale := set("Mcp-Session-Id", "a-session-of-before")
+	stale := apptest.Header("Mcp-Session-Id", "a-session-of-before")
 	got := w.post(r.token, request("tools/call", `{"name":"spawn_subtask","arguments":{"name":"A","instructions":"do a"}}`), stale)
 	if got.status != http.StatusOK || !strings.Contains(got.body, string(a)) {
 		t.Errorf("call: %d %s", got.status, got.body)
@@ -235,19 +236,19 @@ func TestBrokenRequests(t *testing.T) {
 		status int
 		says   string
 	}{
-		"empty":             {"", set("X", ""), 400, "non-empty"},
-		"cut off":           {call[:40], set("X", ""), 400, "malformed"},
-		"not JSON":          {"hello", set("X", ""), 400, "malformed"},
-		"no message":        {`{"jsonrpc":"1.0","id":1}`, set("X", ""), 400, "malformed"},
-		"unknown method":    {request("tools/destroy", `{}`), set("X", ""), 400, "tools/destroy"},
-		"parameters a list": {request("tools/call", `[1]`), set("X", ""), 200, "-32602"},
-		"arguments no JSON": {request("tools/call", `{"name":"report_summary","arguments":{"text":}}`), set("X", ""), 400, "malformed"},
-		"no content type":   {call, set("Content-Type", ""), 415, "application/json"},
-		"accepts nothing":   {call, set("Accept", "text/html"), 400, "Accept"},
-		"an old version":    {call, set("Mcp-Protocol-Version", "2020-01-01"), 400, "Unsupported"},
-		"huge":              {call + strings.Repeat(" ", 17<<20), set("X", ""), 413, "exceeds"},
+		"empty":             {"", apptest.Header("X", ""), 400, "non-empty"},
+		"cut off":           {call[:40], apptest.Header("X", ""), 400, "malformed"},
+		"not JSON":          {"hello", apptest.Header("X", ""), 400, "malformed"},
+		"no message":        {`{"jsonrpc":"1.0","id":1}`, apptest.Header("X", ""), 400, "malformed"},
+		"unknown method":    {request("tools/destroy", `{}`), apptest.Header("X", ""), 400, "tools/destroy"},
+		"parameters a list": {request("tools/call", `[1]`), apptest.Header("X", ""), 200, "-32602"},
+		"arguments no JSON": {request("tools/call", `{"name":"report_summary","arguments":{"text":}}`), apptest.Header("X", ""), 400, "malformed"},
+		"no content type":   {call, apptest.Header("Content-Type", ""), 415, "application/json"},
+		"accepts nothing":   {call, apptest.Header("Accept", "text/html"), 400, "Accept"},
+		"an old version":    {call, apptest.Header("Mcp-Protocol-Version", "2020-01-01"), 400, "Unsupported"},
+		"huge":              {call + strings.Repeat(" ", 17<<20), apptest.Header("X", ""), 413, "exceeds"},
 		"another's name":    {call, func(r *http.Request) { r.Host = "evil.example" }, 421, "evil.example"},
-		"another's page":    {call, set("Sec-Fetch-Site", "cross-site"), 403, "another site"},
+		"another's page":    {call, apptest.Header("Sec-Fetch-Site", "cross-site"), 403, "another site"},
 	} {
 		if got := w.post(r.token, c.body, c.edit); got.status != c.status || !strings.Contains(got.body, c.says) {
 			t.Errorf("%s: %d %.300s, want %d %q", name, got.status, got.body, c.status, c.says)

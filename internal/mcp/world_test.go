@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -242,29 +241,8 @@ func (w *world) post(token, body string, edits ...func(*http.Request)) received 
 	} {
 		req.Header.Set(name, value)
 	}
-	for _, edit := range edits {
-		edit(req)
-	}
-	resp, err := w.http.Client().Do(req)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		w.Fatal(err)
-	}
+	resp, data := w.Ask(w.http.Client(), req, edits...)
 	return received{resp.StatusCode, resp.Header, string(data)}
-}
-
-// set sets a header; an empty value removes it.
-func set(name, value string) func(*http.Request) {
-	return func(r *http.Request) {
-		r.Header.Del(name)
-		if value != "" {
-			r.Header.Set(name, value)
-		}
-	}
 }
 
 func request(method, params string) string {
