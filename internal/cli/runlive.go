@@ -27,7 +27,7 @@ func (f *foreground) follow(ctx context.Context) error {
 	ended := false
 	defer func() {
 		if stop(); !ended {
-			<-over
+			<-over //nolint:errcheck // it was told to end
 		}
 	}()
 	pause := quickRead

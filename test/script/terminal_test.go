@@ -26,6 +26,8 @@ type session struct {
 	seen   int // bytes that were looked for something in
 }
 
+var erased = regexp.MustCompile("[^\n]*\r\x1b\\[K")
+
 var sequences = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
 // terminal runs a program on a terminal of COLUMNSxROWS, and does what a file
@@ -37,7 +39,8 @@ var sequences = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 //	resize CxR     change the terminal's size
 //	exits CODE     wait for its end
 //
-// Stdout is then all that was printed, without colours; stderr the same with.
+// Stdout is then what stands there, without colours; stderr is all that was
+// printed, byte for byte.
 func terminal(ts *testscript.TestScript, args []string) {
 	columns, rows, err := size(args[0])
 	ts.Check(err)
@@ -47,7 +50,8 @@ func terminal(ts *testscript.TestScript, args []string) {
 	s.kill()
 	all := s.screen.String()
 	_, _ = ts.Stderr().Write([]byte(all))
-	_, _ = ts.Stdout().Write(sequences.ReplaceAll([]byte(strings.ReplaceAll(all, "\r\n", "\n")), nil))
+	left := erased.ReplaceAll([]byte(strings.ReplaceAll(all, "\r\n", "\n")), nil)
+	_, _ = ts.Stdout().Write(sequences.ReplaceAll(left, nil))
 	ts.Check(err)
 }
 
