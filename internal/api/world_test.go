@@ -74,9 +74,9 @@ func (w *world) ask(method, path, body string, edits ...func(*http.Request)) rec
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, data := w.Ask(w.http.Client(), req, edits...)
-	a := received{status: resp.StatusCode, header: resp.Header, body: data}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
+	status, answered, data := w.Ask(w.http.Client(), req, edits...)
+	a := received{status: status, header: answered, body: data}
+	if strings.HasPrefix(answered.Get("Content-Type"), "application/problem+json") {
 		if err := json.Unmarshal(data, &a.Problem); err != nil {
 			w.Fatalf("%s %s: %v in %s", method, path, err, data)
 		}

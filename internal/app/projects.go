@@ -122,7 +122,7 @@ func (s *Service) fill(ctx context.Context, p *work.Project, in ProjectInput) er
 	if in.MaxFixes != nil {
 		p.MaxFixes = in.MaxFixes
 	}
-	if err := s.checkProject(ctx, p); err != nil {
+	if err := s.checkProject(p); err != nil {
 		return err
 	}
 	if in.Repository == nil && in.Branch == nil && p.Branch != "" {
@@ -143,7 +143,7 @@ func (s *Service) fill(ctx context.Context, p *work.Project, in ProjectInput) er
 	return err
 }
 
-func (s *Service) checkProject(ctx context.Context, p *work.Project) error {
+func (s *Service) checkProject(p *work.Project) error {
 	switch {
 	case !work.ValidName(p.Name):
 		return work.Errorf(work.Invalid, "project name %q is not one", p.Name).WithHint("lower-case letters, digits, dash, dot, underscore; at most 100")

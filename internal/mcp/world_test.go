@@ -241,8 +241,8 @@ func (w *world) post(token, body string, edits ...func(*http.Request)) received 
 	} {
 		req.Header.Set(name, value)
 	}
-	resp, data := w.Ask(w.http.Client(), req, edits...)
-	return received{resp.StatusCode, resp.Header, string(data)}
+	status, header, data := w.Ask(w.http.Client(), req, edits...)
+	return received{status, header, string(data)}
 }
 
 func request(method, params string) string {

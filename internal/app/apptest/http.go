@@ -7,7 +7,7 @@ import (
 
 // Ask sends a request and reads the whole answer; edits change the request
 // before.
-func (w *World) Ask(c *http.Client, r *http.Request, edits ...func(*http.Request)) (*http.Response, []byte) {
+func (w *World) Ask(c *http.Client, r *http.Request, edits ...func(*http.Request)) (status int, header http.Header, body []byte) {
 	w.Helper()
 	for _, edit := range edits {
 		edit(r)
@@ -21,7 +21,7 @@ func (w *World) Ask(c *http.Client, r *http.Request, edits ...func(*http.Request
 	if err != nil {
 		w.Fatal(err)
 	}
-	return resp, data
+	return resp.StatusCode, resp.Header, data
 }
 
 // Header sets a header of a request; an empty value removes it.
