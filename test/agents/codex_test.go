@@ -20,6 +20,10 @@ func codexScripts() fakellm.Scripts {
 			{Text: "I start it.", Calls: []fakellm.Call{{Shell: "echo x >begun; sleep 600; echo finished >late", Args: map[string]any{"yield_time_ms": 250}}}},
 			{Text: "It runs, I will report."},
 		},
+		"delegate": {
+			{Text: "I delegate it.", Calls: []fakellm.Call{{Tool: "spawn_agent", Args: map[string]any{"message": "SCRIPT:hang"}}}},
+			{Text: "It will report.", Expect: "agent_id"},
+		},
 		"toolong": {{Text: "DONE", Fault: &fakellm.Fault{Kind: fakellm.TooLong, Times: 1}}},
 		"long": {
 			{Text: "I read.", Calls: []fakellm.Call{{Shell: "cat $HOME/../data/private/*/prompt.md >$HOME/got; ls -lR $HOME/../data/private"}}},
@@ -41,6 +45,7 @@ func codexCases() map[string]func(*world) {
 		"conversation too long": testCodexTooLong,
 		"long prompt":           testCodexLongPrompt,
 		"nearly at the limit":   testCodexWarns,
+		"sub-agent":             testCodexDelegates,
 		"usage of each run":     testCodexUsage,
 		"what it keeps":         testCodexKeeps,
 		"repository's settings": testCodexSettings,
@@ -59,6 +64,18 @@ func testCodexLeaves(w *world) {
 	for _, p := range w.processes() {
 		w.Errorf("alive after the run: %s", p)
 	}
+}
+
+// testCodexDelegates: whoever reviews the work is told that Codex has given it to
+// a sub-agent that had not ended.
+func testCodexDelegates(w *world) {
+	w.serve()
+	id := w.start("delegate")
+	task := w.reaches(id, work.Ready)
+	if task.Result == nil || !strings.Contains(strings.Join(task.Result.Warnings, "\n"), "without waiting for a sub-agent: SCRIPT:hang") {
+		w.Errorf("result %+v", task.Result)
+	}
+	w.conversation() // no request missed
 }
 
 // testCodexTooLong: a conversation that the model cannot take any more is begun

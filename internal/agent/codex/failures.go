@@ -33,7 +33,7 @@ func Failures() []Failure {
 	return []Failure{
 		{
 			Name: "usage limit", Info: []string{"usage_limit_exceeded"},
-			Says: []string{"hit your usage limit"}, Met: agent.LimitUsage,
+			Says: []string{"hit your usage limit", "Quota exceeded"}, Met: agent.LimitUsage,
 		},
 		{
 			Name: "provider busy", Info: []string{"server_overloaded", "internal_server_error"},
