@@ -4,25 +4,30 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/work"
 )
 
 // Hub hands committed events to streams, in order of their sequence numbers.
 // It holds the newest in memory; a stream that begins earlier, or falls behind
-// them, reads from the store: nothing is ever dropped or repeated.
+// them, reads from the store: nothing is ever dropped or repeated. Events of
+// commits that nobody told it of (another server's, or one whose answer was lost)
+// are read from there too, a moment after they are missed.
 type Hub struct {
 	lists Lists
 
 	mu      sync.Mutex
 	recent  []work.Event // contiguous, at most keptEvents
 	waiting map[int64]work.Event
+	doubt   bool          // a commit may have happened that nobody told of
 	changed chan struct{} // closed and replaced when something was added
 }
 
 const (
 	keptEvents = 4096
 	pageEvents = 500
+	patience   = time.Second // with events that are missing
 )
 
 func newHub(lists Lists) *Hub {
@@ -38,9 +43,35 @@ func (h *Hub) publish(events []work.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range events {
-		h.waiting[e.Seq] = e
+		if len(h.recent) == 0 || e.Seq > h.recent[len(h.recent)-1].Seq {
+			h.waiting[e.Seq] = e
+		}
 	}
 	h.advance()
+}
+
+// uncertain tells that a commit may have happened although it was reported as
+// failed.
+func (h *Hub) uncertain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.doubt = true
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// lookUp reads from the store what nobody told of.
+func (h *Hub) lookUp(ctx context.Context, seq int64) error {
+	h.mu.Lock()
+	h.doubt = false
+	h.mu.Unlock()
+	events, err := h.lists.Events(ctx, seq, "", "", pageEvents)
+	if err != nil {
+		h.uncertain()
+		return err
+	}
+	h.publish(events)
+	return nil
 }
 
 func (h *Hub) advance() {
@@ -76,48 +107,71 @@ func (h *Hub) advance() {
 	h.changed = make(chan struct{})
 }
 
-// after gives the events after seq that are in memory; ok is false when memory
-// does not reach back that far. changed is closed when there is more.
-func (h *Hub) after(seq int64) (events []work.Event, ok bool, changed <-chan struct{}) {
+// view is what a stream sees of the hub.
+type view struct {
+	events  []work.Event
+	stored  bool            // memory does not reach back that far
+	missing bool            // there is more than was told
+	changed <-chan struct{} // closed when there is more
+}
+
+// after is what there is after seq.
+func (h *Hub) after(seq int64) view {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	v := view{missing: h.doubt || len(h.waiting) > 0, changed: h.changed}
 	if len(h.recent) == 0 || seq < h.recent[0].Seq-1 {
-		return nil, false, h.changed
+		v.stored = true
+		return v
 	}
 	first := h.recent[0].Seq
 	if from := seq + 1 - first; from < int64(len(h.recent)) {
-		events = h.recent[from:]
+		v.events = h.recent[from:]
 	}
-	return events, true, h.changed
+	return v
 }
 
 // Stream gives the events after seq, first the stored ones, then what comes.
 func (h *Hub) Stream(ctx context.Context, seq int64) iter.Seq2[work.Event, error] {
 	return func(yield func(work.Event, error) bool) {
 		for ctx.Err() == nil {
-			events, inMemory, changed := h.after(seq)
-			if !inMemory {
-				var err error
-				if events, err = h.lists.Events(ctx, seq, "", "", pageEvents); err != nil {
-					if ctx.Err() == nil {
-						yield(work.Event{}, err)
-					}
-					return
-				}
+			v := h.after(seq)
+			var err error
+			if v.stored {
+				v.events, err = h.lists.Events(ctx, seq, "", "", pageEvents)
 			}
-			for _, e := range events {
+			for _, e := range v.events {
 				if !yield(e, nil) {
 					return
 				}
 				seq = e.Seq
 			}
-			if len(events) > 0 {
-				continue
+			if err == nil && len(v.events) == 0 {
+				err = h.await(ctx, v, seq)
 			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
+			if err != nil {
+				if ctx.Err() == nil {
+					yield(work.Event{}, err)
+				}
+				return
 			}
 		}
 	}
+}
+
+// await returns when there may be more after seq than was in v.
+func (h *Hub) await(ctx context.Context, v view, seq int64) error {
+	var late <-chan time.Time
+	if v.missing {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-v.changed:
+	case <-ctx.Done():
+	case <-late:
+		return h.lookUp(ctx, seq)
+	}
+	return nil
 }

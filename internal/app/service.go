@@ -122,6 +122,9 @@ func (s *Service) try(ctx context.Context, id work.TreeID, by work.Actor, begin 
 	changes.Idempotency = key.idempotency
 	version, err := s.o.Trees.Commit(ctx, changes)
 	if err != nil {
+		if work.CodeOf(err) != work.Conflict {
+			s.hub.uncertain() // it may be kept all the same: only the answer was lost
+		}
 		return err
 	}
 	step.Committed(version)
