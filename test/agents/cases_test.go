@@ -38,16 +38,8 @@ func scripts() fakellm.Scripts {
 		"say":    {{Text: "SAID"}},
 		// A process that left its session twice and ignores requests, while the shell goes on.
 		"daemon": {{Calls: []fakellm.Call{{Shell: `(setsid sh -c '(trap "" TERM INT HUP; setsid sh -c "trap \"\" TERM INT HUP; echo \$\$ >$HOME/daemon.new; mv $HOME/daemon.new $HOME/daemon; while :; do sleep 1; done" &) ; exit 0' >/dev/null 2>&1 </dev/null &); sleep 600`}}}},
-		"background": {
-			{Text: "I start it.", Calls: []fakellm.Call{{Shell: "sleep 3; echo finished >late", Args: map[string]any{"run_in_background": true}}}},
-			{Text: "It runs, I will report."},
-		},
-		"restricted": {
-			{Text: "I try a shell.", Calls: []fakellm.Call{{Shell: "echo x >forbidden"}}},
-			{Calls: []fakellm.Call{{Tool: "report_summary", Args: map[string]any{"text": "I may not."}}}},
-			{Text: "DONE", Expect: "ok"},
-		},
 	}
+	maps.Copy(all, claudeScripts())
 	maps.Copy(all, codexScripts())
 	return all
 }
@@ -291,41 +283,4 @@ func testCancel(w *world) {
 	for _, p := range w.processes() {
 		w.Errorf("alive after the run: %s", p)
 	}
-}
-
-// testBackground: what the agent has left running in the background ends, and
-// the agent goes on with it, before the run counts as done.
-func testBackground(w *world) {
-	w.serve()
-	id := w.start("background")
-	task := w.reaches(id, work.Ready)
-	if task.Result == nil || task.Result.Files != 1 {
-		w.Errorf("result %+v", task.Result)
-	}
-	if x := w.run(id, 1); x.Outcome != work.Success {
-		w.Errorf("execution %+v", x)
-	}
-}
-
-// testRestricted: what is not among the allowed tools is denied; the run's tools
-// always are.
-func testRestricted(w *world) {
-	w.serve()
-	id := w.start("restricted", func(in *app.TaskRequest) { in.Agent.AllowedTools = []string{"Read", "Bash(git status)"} })
-	task := w.reaches(id, work.Ready)
-	if task.Summary != "I may not." || task.Result == nil || !task.Result.NoChanges {
-		w.Errorf("summary %q, result %+v", task.Summary, task.Result)
-	}
-}
-
-// testBudget: the program stops between two requests when its task's budget is
-// spent.
-func testBudget(w *world) {
-	w.serve()
-	id := w.start("edit", func(in *app.TaskRequest) { in.Agent.MaxBudgetUSD = 0.003 })
-	x := w.run(id, 1)
-	if x.Outcome != work.BudgetRun || x.CostUSD <= 0.003 {
-		w.Errorf("outcome %s (%s), cost %v", x.Outcome, x.Error, x.CostUSD)
-	}
-	w.reaches(id, work.BudgetExceeded)
 }

@@ -33,7 +33,7 @@ func programs() map[string]program {
 			inherit: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"},
 			costs:   true, showsRetries: true,
 			memory: ".claude/projects", broken: work.Overloaded, notReached: work.Overloaded,
-			cases: map[string]func(*world){"background work": testBackground, "allowed tools": testRestricted, "budget": testBudget},
+			cases: claudeCases(),
 		},
 		"codex": {
 			name: "codex",

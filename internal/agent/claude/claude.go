@@ -95,7 +95,10 @@ func (a *Agent) arguments(job agent.Job, config string) []string {
 	if len(argv) == 0 {
 		argv = a.argv
 	}
-	argv = append(append([]string(nil), argv...), "-p", "--output-format", "stream-json", "--verbose", "--strict-mcp-config")
+	argv = append(append([]string(nil), argv...), "-p", "--output-format", "stream-json", "--verbose", "--strict-mcp-config",
+		// A repository's own settings could send requests and keys elsewhere, run
+		// hooks, or forbid what the run needs. Its CLAUDE.md is read.
+		"--setting-sources=user", "--add-dir="+job.Dir)
 	if config != "" {
 		argv = append(argv, "--mcp-config="+config)
 	}
@@ -127,7 +130,7 @@ func (a *Agent) arguments(job agent.Job, config string) []string {
 func environment() []string {
 	env := []string{
 		"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD=1",
 		"CLAUDE_CODE_MAX_RETRIES=" + strconv.Itoa(retries),
 		// Otherwise the run's tools are hidden until the model searches for them.
 		"ENABLE_TOOL_SEARCH=false",

@@ -83,7 +83,7 @@ func TestInvocation(t *testing.T) {
 		want   []string
 		not    []string
 	}{
-		{"plain", func(*Agent, *agent.Job) {}, []string{"-p", "--output-format", "stream-json", "--verbose", "--strict-mcp-config", "--dangerously-skip-permissions"}, nil},
+		{"plain", func(*Agent, *agent.Job) {}, []string{"-p", "--output-format", "stream-json", "--verbose", "--strict-mcp-config", "--setting-sources=user", "--dangerously-skip-permissions"}, nil},
 		{"all", func(_ *Agent, job *agent.Job) {
 			job.Model, job.MaxTurns, job.Resume, job.Limits.BudgetUSD = "opus", 7, "11111111-2222-4333-8444-555555555555", 2.5
 		}, []string{"--model=opus", "--max-turns=7", "--max-budget-usd=2.5", "--resume=11111111-2222-4333-8444-555555555555"}, nil},

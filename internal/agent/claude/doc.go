@@ -8,6 +8,7 @@
 //     run's tools names the variable; it lies in the run's private folder.
 //   - Everything is allowed to the program, or, where the job names tools,
 //     nothing else is: it answers its own permission questions with no.
+//   - Settings and hooks of the repository are not obeyed; its CLAUDE.md is read.
 //   - What the program reports as its end is read in one table, [Endings]. A
 //     result counts once no work is under way in the background any more; the
 //     program begins another turn when that ends.

@@ -18,16 +18,27 @@ type result struct {
 	Text     string   `json:"result"`
 	Errors   []string `json:"errors"`
 
-	TotalCost float64  `json:"total_cost_usd"`
-	Usage     struct { // of this turn
-		Input      int64 `json:"input_tokens"`
-		Output     int64 `json:"output_tokens"`
-		CacheRead  int64 `json:"cache_read_input_tokens"`
-		CacheWrite int64 `json:"cache_creation_input_tokens"`
-	} `json:"usage"`
-	Since map[string]struct { // by model, since the last result of this process
-		Cost float64 `json:"costUSD"`
-	} `json:"model_usage_since_last_result"`
+	TotalCost float64          `json:"total_cost_usd"`
+	Usage     turnUsage        `json:"usage"`
+	Since     map[string]since `json:"model_usage_since_last_result"`
+}
+
+// turnUsage are the tokens of the turn's own requests.
+type turnUsage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+// since is what one model has used since the last result of this process, with
+// what subagents and a compaction of the conversation took.
+type since struct {
+	Input      int64   `json:"inputTokens"`
+	Output     int64   `json:"outputTokens"`
+	CacheRead  int64   `json:"cacheReadInputTokens"`
+	CacheWrite int64   `json:"cacheCreationInputTokens"`
+	Cost       float64 `json:"costUSD"`
 }
 
 // Ending is one row of the table: what a result must say, and what it means.

@@ -244,18 +244,23 @@ func (r *reader) result(res result) bool {
 // count adds what a turn has used. The totals that the program prints include
 // what the conversation had cost before this run.
 func (r *reader) count(res result) {
-	r.spent.Input += res.Usage.Input
-	r.spent.Output += res.Usage.Output
-	r.spent.CacheRead += res.Usage.CacheRead
-	r.spent.CacheWrite += res.Usage.CacheWrite
 	if res.Since == nil {
 		r.cost = res.TotalCost
+		r.use(res.Usage.Input, res.Usage.Output, res.Usage.CacheRead, res.Usage.CacheWrite)
 	}
 	for _, model := range res.Since {
 		r.cost += model.Cost
+		r.use(model.Input, model.Output, model.CacheRead, model.CacheWrite)
 	}
 	spent := r.spent
 	r.session.Emit(agent.Event{Kind: agent.KindUsage, Usage: &spent, CostUSD: r.cost})
+}
+
+func (r *reader) use(input, output, cacheRead, cacheWrite int64) {
+	r.spent.Input += input
+	r.spent.Output += output
+	r.spent.CacheRead += cacheRead
+	r.spent.CacheWrite += cacheWrite
 }
 
 // waitForWork lets work in the background go on for a while after the agent has

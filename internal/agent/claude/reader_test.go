@@ -143,6 +143,7 @@ func TestMonsters(t *testing.T) {
 		{"fields of other types", `echo '{"type":"assistant","message":7}'`, agent.KindRaw, `{"type":"assistant","message":7}`},
 		{"content in one string", `echo '{"type":"user","message":{"content":"hello"}}'`, agent.KindLog, "hello"},
 		{"thinking", `echo '{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm","signature":"x"}]}}'`, agent.KindThought, "hm"},
+		{"compacted", `echo '{"type":"system","subtype":"compact_boundary","compact_metadata":{"trigger":"auto","pre_tokens":21551,"post_tokens":2705}}'`, agent.KindLog, "the conversation was compacted from 21551 to 2705 tokens"},
 		{"a subagent speaks", `echo '{"type":"assistant","parent_tool_use_id":"t","message":{"content":[{"type":"text","text":"found it"}]}}'`, agent.KindThought, "found it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestEndingsReachEachRow(t *testing.T) {
 func TestCostIsOfThisRun(t *testing.T) {
 	t.Parallel()
 	turn := func(total, since float64) []byte {
-		return fmt.Appendf(nil, `{"type":"result","subtype":"success","is_error":false,"total_cost_usd":%v,"usage":{"input_tokens":10,"output_tokens":2},"model_usage_since_last_result":{"a":{"costUSD":%v},"b":{"costUSD":0.5}}}`, total, since)
+		return fmt.Appendf(nil, `{"type":"result","subtype":"success","is_error":false,"total_cost_usd":%v,"usage":{"input_tokens":7},"model_usage_since_last_result":{"a":{"costUSD":%v,"inputTokens":10},"b":{"costUSD":0.5,"outputTokens":2,"cacheReadInputTokens":3}}}`, total, since)
 	}
 	runner, _ := machine(t)
 	events := reading(t, runner, agent.Job{}, func(r *reader) {
@@ -214,13 +215,13 @@ func TestCostIsOfThisRun(t *testing.T) {
 		r.line(agent.Stdout, agent.Line{Text: turn(14, 2)})
 	})
 	last := events[len(events)-1]
-	if last.CostUSD != 4 || *last.Usage != (agent.Usage{Input: 20, Output: 4}) {
+	if last.CostUSD != 4 || *last.Usage != (agent.Usage{Input: 20, Output: 4, CacheRead: 6}) {
 		t.Errorf("%+v, %+v", last, last.Usage)
 	}
 	events = reading(t, runner, agent.Job{}, func(r *reader) {
-		r.line(agent.Stdout, agent.Line{Text: []byte(`{"type":"result","subtype":"success","total_cost_usd":3}`)})
+		r.line(agent.Stdout, agent.Line{Text: []byte(`{"type":"result","subtype":"success","total_cost_usd":3,"usage":{"input_tokens":7}}`)})
 	})
-	if events[0].CostUSD != 3 {
+	if events[0].CostUSD != 3 || events[0].Usage.Input != 7 {
 		t.Errorf("%+v", events[0])
 	}
 }

@@ -28,7 +28,11 @@ type system struct {
 	Tasks      []task `json:"tasks"`
 	TaskID     string `json:"task_id"`
 	TaskStatus string `json:"status"`
-	Summary    string `json:"summary"`
+	// compact_boundary
+	Compact struct {
+		Before int64 `json:"pre_tokens"`
+		After  int64 `json:"post_tokens"`
+	} `json:"compact_metadata"`
 }
 
 type task struct {
@@ -49,6 +53,10 @@ func (r *reader) system(e system) bool {
 			return true // the program is leaving: it is still unfinished
 		}
 		delete(r.work, e.TaskID)
+	case "compact_boundary":
+		r.session.Emit(agent.Event{Kind: agent.KindLog, Stream: agent.Stdout, Text: fmt.Sprintf(
+			"the conversation was compacted from %d to %d tokens", e.Compact.Before, e.Compact.After)})
+	case "status": // said by the line above, and of no interest otherwise
 	case "task_started", "task_updated", "permission_denied": // said by other lines as well
 	default:
 		return false
