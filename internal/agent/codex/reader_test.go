@@ -126,6 +126,27 @@ func TestFileIsReadAsItGrows(t *testing.T) {
 	}
 }
 
+// The file may come late, but is not looked for again and again.
+func TestFileIsSoughtSomeTimes(t *testing.T) {
+	t.Parallel()
+	const thread = "01a22c9f-0000-7000-8000-000000000001"
+	for polls, want := range map[int]bool{0: true, maxSearches - 1: true, maxSearches: false} {
+		home := t.TempDir()
+		r := newRollout(home, thread)
+		for range polls {
+			r.poll()
+		}
+		day := filepath.Join(home, "sessions/2026/11/30")
+		count := `{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":7}}}}` + "\n"
+		if err := errors.Join(os.MkdirAll(day, 0o755), os.WriteFile(filepath.Join(day, "rollout-x-"+thread+".jsonl"), []byte(count), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if r.poll(); r.counted != want {
+			t.Errorf("after %d polls the file is read: %v", polls, r.counted)
+		}
+	}
+}
+
 // What an agent puts in the file's place is neither waited for nor followed.
 func TestFileMayBeAnything(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,10 @@ import (
 	"github.com/claudomator/claudomator/internal/agent"
 )
 
-// rolloutLimit is how many bytes of a conversation's file are read in one run.
-const rolloutLimit = 1 << 30
+const (
+	rolloutLimit = 1 << 30 // bytes of a conversation's file that are read in one run
+	maxSearches  = 20      // for the file, among all conversations of the user
+)
 
 // rollout reads the file of a conversation as it grows. Anything may be wrong
 // with that file: then it says nothing. Not safe for concurrent use.
@@ -24,6 +26,7 @@ type rollout struct {
 	home   string
 	thread string
 	path   string
+	sought int // how often the file was looked for
 	offset int64
 	lines  *agent.Lines
 
@@ -139,9 +142,10 @@ func (r *rollout) poll() {
 }
 
 func (r *rollout) find() bool {
-	if r.home == "" || !isThread(r.thread) {
+	if r.home == "" || !isThread(r.thread) || r.sought >= maxSearches {
 		return false
 	}
+	r.sought++
 	root := filepath.Join(r.home, "sessions") // no part of the pattern: its name may hold anything
 	found, err := fs.Glob(os.DirFS(root), "*/*/*/rollout-*-"+r.thread+".jsonl")
 	if err != nil || len(found) == 0 {
