@@ -61,11 +61,11 @@ type (
 		Operations []docsOperation
 	}
 	docsOperation struct {
-		ID, Method, Path, Summary string
-		Parameters                []docsParameter
-		Body                      *docsType
-		Answers                   []docsAnswer
-		Refusals                  []string
+		ID, Method, Path, Summary, About string
+		Parameters                       []docsParameter
+		Body                             *docsType
+		Answers                          []docsAnswer
+		Refusals                         []string
 	}
 	docsParameter struct {
 		Name, In, Type, About string
@@ -115,7 +115,7 @@ func reference(doc *huma.OpenAPI) docsView {
 }
 
 func docsOf(op *huma.Operation) docsOperation {
-	d := docsOperation{ID: op.OperationID, Method: op.Method, Path: op.Path, Summary: op.Summary}
+	d := docsOperation{ID: op.OperationID, Method: op.Method, Path: op.Path, Summary: op.Summary, About: op.Description}
 	for _, p := range op.Parameters {
 		d.Parameters = append(d.Parameters, docsParameter{p.Name, p.In, typeOf(p.Schema).Before, p.Description, p.Required})
 	}

@@ -63,8 +63,8 @@ func TestOpenAPIIsComplete(t *testing.T) {
 	for path, item := range doc.Paths {
 		for method, op := range operations(item) {
 			at := method + " " + path
-			if op.Summary == "" || op.OperationID == "" || ids[op.OperationID] {
-				t.Errorf("%s: summary %q, id %q (unique?)", at, op.Summary, op.OperationID)
+			if op.Summary == "" || op.Description == "" || op.OperationID == "" || ids[op.OperationID] {
+				t.Errorf("%s: summary %q, description %q, id %q (unique?)", at, op.Summary, op.Description, op.OperationID)
 			}
 			ids[op.OperationID] = true
 			named := slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "path" })

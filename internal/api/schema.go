@@ -115,11 +115,12 @@ func oneOf[T ~string](values []T) *huma.Schema {
 	return s
 }
 
-// endpoint is one route: METHOD and path, its operation id, and a summary.
+// endpoint is one route: METHOD and path, its operation id, what it does, and
+// what one must know besides.
 type endpoint struct {
-	method, path string
-	id, summary  string
-	status       int // of success; 0: 200, or 204 without an answer
+	method, path       string
+	id, summary, about string
+	status             int // of success; 0: 200, or 204 without an answer
 }
 
 type body[T any] struct{ Body T }
@@ -147,7 +148,7 @@ func addQuiet[I any](s *server, h huma.API, e endpoint, call func(context.Contex
 
 func (e endpoint) operation(h huma.API) huma.Operation {
 	op := huma.Operation{
-		Method: e.method, Path: e.path, OperationID: e.id, Summary: e.summary, DefaultStatus: e.status,
+		Method: e.method, Path: e.path, OperationID: e.id, Summary: e.summary, Description: e.about, DefaultStatus: e.status,
 		Tags: []string{strings.Split(e.path, "/")[2]}, Responses: map[string]*huma.Response{},
 		// One more than the limit: the framework refuses a body that fills it.
 		MaxBodyBytes: maxBody + 1,

@@ -12,7 +12,8 @@ import (
 
 func (s *server) merges(h huma.API) {
 	api := s.o.API
-	add(s, h, endpoint{method: http.MethodPost, path: "/api/tasks/{id}/merge", id: "StartMerge", summary: "Begin to land a COMPLETED task", status: http.StatusAccepted},
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/tasks/{id}/merge", id: "StartMerge", summary: "Begin to land a COMPLETED task", status: http.StatusAccepted,
+		about: "The answer comes before the end: the landing is then asked for by its id. Landings of one project wait for each other."},
 		func(ctx context.Context, in *struct {
 			Ref
 			Body *app.MergeRequest
@@ -20,20 +21,25 @@ func (s *server) merges(h huma.API) {
 		) (*work.Merge, error) {
 			return api.StartMerge(ctx, in.ID, value(in.Body).Into)
 		})
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/merges", id: "TaskMerges", summary: "List the landings of a task, newest first"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/merges", id: "TaskMerges", summary: "List the landings of a task, newest first",
+		about: "Also those that were aborted or refused."},
 		func(ctx context.Context, in *Ref) ([]*work.Merge, error) { return list(api.Merges(ctx, in.ID)) })
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/merges", id: "Merges", summary: "List the landings, newest first"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/merges", id: "Merges", summary: "List the landings, newest first",
+		about: "Also those that were aborted or refused."},
 		func(ctx context.Context, in *struct {
 			Task string `query:"task" doc:"Only of this task"`
 		},
 		) ([]*work.Merge, error) {
 			return list(api.Merges(ctx, in.Task))
 		})
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/merges/{id}", id: "Merge", summary: "Show a landing"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/merges/{id}", id: "Merge", summary: "Show a landing",
+		about: "Its status, what is still to come, and the files of a conflict."},
 		func(ctx context.Context, in *Ref) (*work.Merge, error) { return api.Merge(ctx, in.ID) })
-	add(s, h, endpoint{method: http.MethodPost, path: "/api/merges/{id}/continue", id: "ContinueMerge", summary: "Go on with a landing whose conflict is resolved"},
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/merges/{id}/continue", id: "ContinueMerge", summary: "Go on with a landing whose conflict is resolved",
+		about: "It goes on where it stopped; what was landed before stays."},
 		func(ctx context.Context, in *Ref) (*work.Merge, error) { return api.ContinueMerge(ctx, in.ID) })
-	add(s, h, endpoint{method: http.MethodPost, path: "/api/merges/{id}/abort", id: "AbortMerge", summary: "End a conflicted landing with nothing changed"},
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/merges/{id}/abort", id: "AbortMerge", summary: "End a conflicted landing with nothing changed",
+		about: "The work stays COMPLETED and can be landed again."},
 		func(ctx context.Context, in *Ref) (*work.Merge, error) { return api.AbortMerge(ctx, in.ID) })
 }
 
@@ -44,13 +50,16 @@ type RoleName struct {
 
 func (s *server) settings(h huma.API) {
 	api := s.o.API
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/roles", id: "Roles", summary: "List the active role configurations"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/roles", id: "Roles", summary: "List the active role configurations",
+		about: "Roles without one are played as the program comes."},
 		func(ctx context.Context, _ *struct{}) ([]work.RoleConfig, error) { return list(api.Roles(ctx)) })
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/roles/{name}", id: "Role", summary: "List the versions of a role, oldest first"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/roles/{name}", id: "Role", summary: "List the versions of a role, oldest first",
+		about: "Those for all projects first, then those of single ones; version 0 comes with the program."},
 		func(ctx context.Context, in *RoleName) ([]work.RoleConfig, error) {
 			return list(api.Role(ctx, in.Name))
 		})
-	add(s, h, endpoint{method: http.MethodPut, path: "/api/roles/{name}", id: "SetRole", summary: "Make a new version of a role; what is left out stays"},
+	add(s, h, endpoint{method: http.MethodPut, path: "/api/roles/{name}", id: "SetRole", summary: "Make a new version of a role; what is left out stays",
+		about: "Tasks that waited for a judge are looked at again. A name that is none of the roles needs an agent or a prompt."},
 		func(ctx context.Context, in *struct {
 			RoleName
 			Body app.RoleInput
@@ -58,21 +67,27 @@ func (s *server) settings(h huma.API) {
 		) (*work.RoleConfig, error) {
 			return api.SetRole(ctx, in.Name, in.Body)
 		})
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/tokens", id: "Tokens", summary: "List the credentials, without secrets"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tokens", id: "Tokens", summary: "List the credentials, without secrets",
+		about: "Also those that were revoked."},
 		func(ctx context.Context, _ *struct{}) ([]app.Token, error) { return list(api.Tokens(ctx)) })
-	add(s, h, endpoint{method: http.MethodPost, path: "/api/tokens", id: "CreateToken", summary: "Make a credential; its secret is shown this once", status: http.StatusCreated},
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/tokens", id: "CreateToken", summary: "Make a credential; its secret is shown this once", status: http.StatusCreated,
+		about: "It cannot be read again."},
 		func(ctx context.Context, in *struct {
 			Body app.TokenRequest
 		},
 		) (*app.NewToken, error) {
 			return api.CreateToken(ctx, in.Body.Name, in.Body.Scope)
 		})
-	addQuiet(s, h, endpoint{method: http.MethodDelete, path: "/api/tokens/{id}", id: "RevokeToken", summary: "End a credential"},
+	addQuiet(s, h, endpoint{method: http.MethodDelete, path: "/api/tokens/{id}", id: "RevokeToken", summary: "End a credential",
+		about: "Nothing can be asked with it any more; event streams that were opened with it end within seconds."},
 		func(ctx context.Context, in *Ref) error { return api.RevokeToken(ctx, in.ID) })
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/attention", id: "Attention", summary: "List all that needs a person"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/attention", id: "Attention", summary: "List all that needs a person",
+		about: "Questions, work to accept, conflicts and bad ends, each with what can be done about it."},
 		func(ctx context.Context, _ *struct{}) ([]work.Item, error) { return list(api.Attention(ctx)) })
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/agents", id: "Agents", summary: "List the agent programs of the server's machine"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/agents", id: "Agents", summary: "List the agent programs of the server's machine",
+		about: "Installed or not, with their versions."},
 		func(ctx context.Context, _ *struct{}) ([]app.AgentInfo, error) { return list(api.Agents(ctx)) })
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/stats", id: "Stats", summary: "Count everything"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/stats", id: "Stats", summary: "Count everything",
+		about: "Tasks and executions by state, and what they cost."},
 		func(ctx context.Context, _ *struct{}) (*app.Stats, error) { return api.Stats(ctx) })
 }

@@ -20,9 +20,11 @@ import (
 // executions registers what is read in pieces, too.
 func (s *server) executions(h huma.API) {
 	api := s.o.API
-	add(s, h, endpoint{method: http.MethodGet, path: "/api/executions/{id}", id: "Execution", summary: "Show an execution"},
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/executions/{id}", id: "Execution", summary: "Show an execution",
+		about: "Its outcome, error, usage and cost."},
 		func(ctx context.Context, in *Ref) (*work.Execution, error) { return api.Execution(ctx, in.ID) })
-	s.pour(h, endpoint{method: http.MethodGet, path: "/api/executions/{id}/log", id: "Transcript", summary: "Read what an execution printed, from a byte offset on"},
+	s.pour(h, endpoint{method: http.MethodGet, path: "/api/executions/{id}/log", id: "Transcript", summary: "Read what an execution printed, from a byte offset on",
+		about: "One JSON object a line. While it runs the answer ends at what there is so far; the next one begins at the offset where this one ended."},
 		"application/x-ndjson", func(ctx context.Context, in *pourInput, w io.Writer) error {
 			log, err := api.Transcript(ctx, in.ID, in.Offset)
 			if err != nil {
@@ -32,7 +34,8 @@ func (s *server) executions(h huma.API) {
 			_, err = io.Copy(w, log)
 			return err
 		})
-	s.pour(h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/diff", id: "TaskDiff", summary: "Read what a task changed, as a patch"},
+	s.pour(h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/diff", id: "TaskDiff", summary: "Read what a task changed, as a patch",
+		about: "From the base that it started from to the head of its work."},
 		"text/x-diff; charset=utf-8", func(ctx context.Context, in *pourInput, w io.Writer) error {
 			return api.TaskDiff(ctx, in.ID, w)
 		})
@@ -95,7 +98,8 @@ type eventsInput struct {
 }
 
 func (s *server) streams(h huma.API) {
-	e := endpoint{method: http.MethodGet, path: "/api/events", id: "Events", summary: "Stream events (server-sent; their ids resume the stream)"}
+	e := endpoint{method: http.MethodGet, path: "/api/events", id: "Events", summary: "Stream events (server-sent; their ids resume the stream)",
+		about: "Without an id it begins now. Each event comes exactly once over reconnects with Last-Event-ID; a reader that stops reading is disconnected."}
 	op := e.operation(h)
 	op.Responses["200"] = &huma.Response{
 		Description: "Each message's data is an Event, its id the event's seq",
