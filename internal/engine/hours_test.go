@@ -122,6 +122,23 @@ func TestLimitWaitsForItsReset(t *testing.T) {
 	})
 }
 
+// A reset that nobody will live to see is not waited for.
+func TestLimitWithAnAbsurdReset(t *testing.T) {
+	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{
+		func(context.Context, agent.Job) agent.Result {
+			return agent.Result{Outcome: agent.Limited, Limit: &agent.Limit{Kind: agent.LimitUsage, ResetAt: time.Now().AddDate(200, 0, 0)}}
+		},
+		writes("x"),
+	}}
+	inHours(t, p, func(w *world, task func(app.TaskRequest) *app.TaskView) {
+		id := task(app.TaskRequest{}).ID
+		v := w.until(id, func(v *app.TaskView) bool { return v.BlockedOn == work.OnLimit })
+		if wait := time.Until(v.WakeAt); wait > 8*24*time.Hour || wait < 7*24*time.Hour {
+			t.Errorf("it waits for %s", wait)
+		}
+	})
+}
+
 func TestOverloadIsNotAFailure(t *testing.T) {
 	overloaded := ends(agent.Overloaded, "529")
 	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{overloaded, overloaded, overloaded, overloaded, overloaded, writes("x")}}

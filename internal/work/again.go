@@ -61,8 +61,9 @@ func (s *Step) requeue(t *Task, x *Execution, reason string) error {
 const (
 	backoffFirst = 5 * time.Second
 	backoffMost  = 5 * time.Minute
-	limitRetry   = 15 * time.Minute // when a limit does not say until when
-	maxLosses    = 5                // lost executions in a row before a person is asked
+	limitRetry   = 15 * time.Minute   // when a limit does not say until when
+	limitMost    = 8 * 24 * time.Hour // after which a limit is tried again, whatever was said: the longest known is a week
+	maxLosses    = 5                  // lost executions in a row before a person is asked
 )
 
 // backoff is the wait before repeat n (1 for the first), with a jitter of up to
@@ -120,4 +121,11 @@ func (c Lose) apply(s *Step) error {
 		return s.ended(t, OnFail, fmt.Sprintf("%d executions in a row were lost with the server; see its log, then retry", t.Book.Losses))
 	}
 	return s.requeue(t, x, "the execution was lost with its server")
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -266,6 +266,7 @@ func (s *Step) follow(t *Task, x *Execution, c End) error {
 		if !at.After(s.Now) { // unknown, or over by a clock that differs
 			at = s.Now.Add(limitRetry)
 		}
+		at = earlier(at, s.Now.Add(limitMost)) // the provider's word, not ours
 		return s.waitUntil(t, x, OnLimit, at, cmp.Or(c.Error, "the account's usage limit is reached"))
 	case CancelledRun: // the server is stopping: as if lost, and not counted
 		return s.requeue(t, x, "interrupted")
