@@ -23,6 +23,10 @@
 //   - Standard input stays open until the prompt is answered; its end is the
 //     request to leave. A run that is stopped asks with session/cancel first.
 //
+// Cost is what the program reports. Those that report it for the whole
+// conversation (OpenCode) count what earlier runs of a resumed one have spent
+// again: a budget ends too early rather than too late.
+//
 // Package github.com/coder/acp-go-sdk gives the types of what is sent. Its
 // connection is not used on this side: a message of more than 10 MB, or more than
 // 1,024 updates not yet taken, end it, and with it the result of the run; and its

@@ -210,6 +210,28 @@ steps:
 	}
 }
 
+// TestPermission: what is asked for is given, once, and the call that it is for is
+// told once as it begins and once as it ends.
+func TestPermission(t *testing.T) {
+	t.Parallel()
+	r, events := run(t, "forget: true\nsteps: [{permission: wipe}, {say: done}]", agent.Job{})
+	if r.Outcome != agent.Success || len(r.Warnings) > 0 || !strings.Contains(texts(events, agent.KindLog), "permission given: wipe") {
+		t.Errorf("%+v, %q", r, texts(events, agent.KindLog))
+	}
+	var calls []agent.Tool
+	for _, e := range events {
+		if e.Tool != nil {
+			calls = append(calls, *e.Tool)
+		}
+	}
+	want := agent.Tool{ID: "permission-1-1", Name: "wipe", Input: `{"of":"wipe"}`}
+	ended := want
+	ended.Done = true
+	if !slices.Equal(calls, []agent.Tool{want, ended}) {
+		t.Errorf("calls %+v", calls)
+	}
+}
+
 // TestResume: a conversation goes on behind the step that ended it; one that is not
 // known, or has grown too long, is told apart from a failure.
 func TestResume(t *testing.T) {

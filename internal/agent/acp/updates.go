@@ -232,12 +232,14 @@ func (t *talk) permit(m *message, reply map[string]any) {
 			ID   string `json:"optionId"`
 			Kind string `json:"kind"`
 		} `json:"options"`
-		Call struct {
-			Title string `json:"title"`
-		} `json:"toolCall"`
+		Call update `json:"toolCall"`
 	}
 	_ = lenient(m.Params, &params) // without options it is answered as such
 	t.text.flush()
+	if params.Call.CallID != "" && !t.replaying { // some programs tell of a call only here
+		params.Call.Kind = "tool_call"
+		t.take(&params.Call)
+	}
 	title := clipped(params.Call.Title, 200)
 	for _, kind := range []string{"allow_once", "allow_always"} {
 		for _, o := range params.Options {

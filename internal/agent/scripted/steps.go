@@ -370,9 +370,10 @@ func (t *turn) ask(ctx context.Context, s *Step) error {
 
 func (t *turn) permission(ctx context.Context, s *Step) error {
 	t.s.lastTool++
+	id := sdk.ToolCallId(fmt.Sprintf("permission-%d-%d", t.s.prompts, t.s.lastTool))
 	r, err := t.conn.RequestPermission(ctx, sdk.RequestPermissionRequest{
 		SessionId: sdk.SessionId(t.s.ID),
-		ToolCall:  sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(fmt.Sprintf("permission-%d", t.s.lastTool)), Title: &s.Value},
+		ToolCall:  sdk.ToolCallUpdate{ToolCallId: id, Title: &s.Value, RawInput: map[string]any{"of": s.Value}},
 		Options: []sdk.PermissionOption{
 			{OptionId: "no", Kind: sdk.PermissionOptionKindRejectOnce, Name: "No"},
 			{OptionId: "yes", Kind: sdk.PermissionOptionKindAllowOnce, Name: "Yes"},
@@ -384,7 +385,7 @@ func (t *turn) permission(ctx context.Context, s *Step) error {
 	if r.Outcome.Selected == nil || r.Outcome.Selected.OptionId != "yes" {
 		return errors.New("refused")
 	}
-	return nil
+	return t.update(ctx, sdk.UpdateToolCall(id, sdk.WithUpdateStatus(sdk.ToolCallStatusCompleted)))
 }
 
 func (t *turn) sleep(ctx context.Context, s *Step) error {
