@@ -7,7 +7,8 @@
 //
 // YAML, read strictly. It is the file that the program's argument names, or the
 // variable SCRIPTED_AGENT_SCRIPT, or else what the task asks: instructions that begin
-// with a line "#!scripted" are the script (in a prompt, up to a line "#!end").
+// with a line "#!scripted" are the script. (A judge finds it in its prompt, among what
+// was asked; anywhere in a prompt it ends at a line "#!end".)
 //
 //	#!scripted
 //	steps:
@@ -27,6 +28,8 @@
 //
 //	steps      what is done, in order. A conversation that is resumed goes on behind
 //	           the last step that was begun
+//	roles      by role, what is done in place of steps by a run in that role: so one
+//	           script can hold the work and its judge
 //	again      what every later prompt of the same conversation does
 //	exit_code  status with which the program leaves when the prompt is answered
 //	stay       it does not leave

@@ -14,20 +14,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marker is the line that instructions begin with when they are a script; endMarker
-// ends one in a prompt.
+// Marker is the line that instructions begin with when they are a script. In a prompt,
+// endMarker ends it, or endQuoted, which ends the instructions that a judge is shown.
 const (
 	Marker    = "#!scripted"
 	endMarker = "#!end"
+	endQuoted = "INSTRUCTIONS"
 )
 
 // Script is what the agent does.
 type Script struct {
-	Steps    []Step `yaml:"steps"`
-	Again    []Step `yaml:"again"`
-	ExitCode int    `yaml:"exit_code"`
-	Stay     bool   `yaml:"stay"`
-	Forget   bool   `yaml:"forget"`
+	Steps    []Step            `yaml:"steps"`
+	Roles    map[string][]Step `yaml:"roles"`
+	Again    []Step            `yaml:"again"`
+	ExitCode int               `yaml:"exit_code"`
+	Stay     bool              `yaml:"stay"`
+	Forget   bool              `yaml:"forget"`
 }
 
 // Step is one action. Each takes some of the fields.
@@ -122,7 +124,7 @@ func inPrompt(prompt string) (string, bool) {
 		switch strings.TrimSpace(line) {
 		case Marker:
 			found = true
-		case endMarker:
+		case endMarker, endQuoted:
 			if found {
 				return script.String(), true
 			}

@@ -79,6 +79,7 @@ func TestInPrompt(t *testing.T) {
 		{"do it", "", false},
 		{"#!scripted\nsteps: 1\n", "#!scripted\nsteps: 1\n", true},
 		{"Task:\n#!scripted\nsteps: 1\n#!end\nmore\n", "#!scripted\nsteps: 1\n", true},
+		{"<<<INSTRUCTIONS\n#!scripted\nsteps: 1\nINSTRUCTIONS\n## More", "#!scripted\nsteps: 1\n", true},
 		{"#!end\n  #!scripted \nsteps: 1", "  #!scripted \nsteps: 1", true},
 	} {
 		if script, found := inPrompt(tt.prompt); script != tt.script || found != tt.found {

@@ -67,8 +67,18 @@ func (t *turn) play(ctx context.Context) (sdk.StopReason, error) {
 	t.mu.Unlock()
 	t.s.Script = source
 	t.s.prompts++
-	steps, from := script.Steps, t.s.Next
+	steps := script.Steps
+	if len(script.Roles) > 0 {
+		if err := t.learn(ctx); err != nil {
+			return "", err
+		}
+		if own, ok := script.Roles[t.known.Task.Agent.Role]; ok {
+			steps = own
+		}
+	}
+	from, first := t.s.Next, true
 	if from >= len(steps) {
+		first = false
 		steps, from = script.Again, 0
 		if len(steps) == 0 {
 			return sdk.StopReasonEndTurn, nil
@@ -79,7 +89,10 @@ func (t *turn) play(ctx context.Context) (sdk.StopReason, error) {
 		if t.stays() {
 			doing = context.WithoutCancel(ctx)
 		}
-		if err := t.step(doing, script, steps, i); err != nil {
+		if first {
+			t.s.Next = i + 1
+		}
+		if err := t.step(doing, script, steps[i]); err != nil {
 			if ended, ok := errors.AsType[*errEnded](err); ok {
 				return ended.reason, nil
 			}
@@ -94,22 +107,19 @@ func (t *turn) play(ctx context.Context) (sdk.StopReason, error) {
 
 // step does one step, which counts as done from its beginning: a conversation that
 // is resumed after it has ended the run goes on behind it.
-func (t *turn) step(ctx context.Context, script *Script, steps []Step, i int) error {
+func (t *turn) step(ctx context.Context, script *Script, step Step) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	if t.s.Next < len(script.Steps) {
-		t.s.Next = i + 1
 	}
 	if script.Forget {
 		t.store.forget(t.s.ID)
 	} else if err := t.store.save(&t.s.conversation); err != nil {
 		return err
 	}
-	if ok, err := t.applies(ctx, &steps[i].When); err != nil || !ok {
+	if ok, err := t.applies(ctx, &step.When); err != nil || !ok {
 		return err
 	}
-	s, err := t.filled(ctx, steps[i])
+	s, err := t.filled(ctx, step)
 	if err != nil {
 		return err
 	}
