@@ -27,6 +27,16 @@ func claudeScripts() fakellm.Scripts {
 			"anthropic-ratelimit-unified-5h-utilization": "0.93", "anthropic-ratelimit-unified-5h-reset": "{{now+1h}}",
 			"anthropic-ratelimit-unified-5h-surpassed-threshold": "0.9",
 		}}},
+		"subagent": {
+			{Text: "I delegate.", Calls: []fakellm.Call{{Tool: "Agent", Args: map[string]any{
+				"description": "look", "prompt": "Follow SCRIPT:helper to its end.", "subagent_type": "general-purpose", "run_in_background": false,
+			}}}, Usage: fakellm.Usage{Input: 100, Output: 10}},
+			{Text: "DONE", Expect: "FOUND", Usage: fakellm.Usage{Input: 200, Output: 20}},
+		},
+		"helper": {
+			{Text: "I look.", Calls: []fakellm.Call{{Shell: "cat a"}}, Usage: fakellm.Usage{Input: 1000, Output: 100}},
+			{Text: "FOUND", Usage: fakellm.Usage{Input: 2000, Output: 200}},
+		},
 		"full": {{Text: "DONE", Fault: &fakellm.Fault{Kind: fakellm.TooLong, Times: 1}}},
 	}
 }
@@ -40,6 +50,7 @@ func claudeCases() map[string]func(*world) {
 		"long prompt":           testClaudeLongPrompt,
 		"nearly at the limit":   testClaudeWarns,
 		"repository's settings": testClaudeSettings,
+		"sub-agent":             testClaudeDelegates,
 	}
 }
 
@@ -140,4 +151,23 @@ func testClaudeSettings(w *world) {
 			w.Errorf("the repository's %s ran", name)
 		}
 	}
+}
+
+// testClaudeDelegates: what a sub-agent says is no word of the agent, and what it
+// uses is counted.
+func testClaudeDelegates(w *world) {
+	w.serve()
+	id := w.start("subagent")
+	w.reaches(id, work.Ready)
+	x := w.run(id, 1)
+	if x.Outcome != work.Success || x.Usage.Input != 3300 || x.Usage.Output != 330 {
+		w.Errorf("execution %+v", x)
+	}
+	text := w.transcript(x)
+	for line, want := range map[string]bool{`"kind":"text","text":"DONE"`: true, `"id":"toolu_helper_0_0"`: true, `"kind":"text","text":"I look."`: false} {
+		if strings.Contains(text, line) != want {
+			w.Errorf("the transcript has %s: %v", line, !want)
+		}
+	}
+	w.conversation() // no request missed
 }

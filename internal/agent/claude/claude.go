@@ -42,7 +42,7 @@ func New(runner *agent.Runner, argv []string) *Agent {
 	if len(argv) == 0 {
 		argv = []string{program}
 	}
-	return &Agent{runner: runner, argv: argv, wait: backgroundWait}
+	return &Agent{runner: runner.Inheriting("CLAUDE_CONFIG_DIR"), argv: argv, wait: backgroundWait}
 }
 
 // Installed implements agent.Agent.

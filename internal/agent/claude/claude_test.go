@@ -45,7 +45,7 @@ func machine(t testing.TB) (runner *agent.Runner, private string) {
 		t.Fatal(err)
 	}
 	private = filepath.Join(t.TempDir(), "private")
-	return agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ(), Private: private, Now: time.Now}), private
+	return agent.NewRunner(agent.RunnerOptions{Host: host, Environ: append(os.Environ(), "CLAUDE_CONFIG_DIR=/config"), Private: private, Now: time.Now}), private
 }
 
 // play runs a shell text in place of the program.
@@ -101,7 +101,7 @@ func TestInvocation(t *testing.T) {
 			for _, e := range events {
 				lines = append(lines, e.Text)
 			}
-			for _, want := range append(tt.want, "CLAUDE_CODE_MAX_RETRIES=2", "ENABLE_TOOL_SEARCH=false", "DISABLE_AUTOUPDATER=1",
+			for _, want := range append(tt.want, "CLAUDE_CODE_MAX_RETRIES=2", "ENABLE_TOOL_SEARCH=false", "DISABLE_AUTOUPDATER=1", "CLAUDE_CONFIG_DIR=/config",
 				"CLAUDOMATOR_MCP_TOKEN=run-secret",
 				`{"mcpServers":{"claudomator":{"headers":{"Authorization":"Bearer ${CLAUDOMATOR_MCP_TOKEN}"},"type":"http","url":"http://127.0.0.1:1/mcp/run"}}}`) {
 				if !slices.Contains(lines, want) {

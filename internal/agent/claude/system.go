@@ -57,7 +57,7 @@ func (r *reader) system(e system) bool {
 		r.session.Emit(agent.Event{Kind: agent.KindLog, Stream: agent.Stdout, Text: fmt.Sprintf(
 			"the conversation was compacted from %d to %d tokens", e.Compact.Before, e.Compact.After)})
 	case "status": // said by the line above, and of no interest otherwise
-	case "task_started", "task_updated", "permission_denied": // said by other lines as well
+	case "task_started", "task_updated", "task_progress", "permission_denied": // said by other lines as well
 	default:
 		return false
 	}
