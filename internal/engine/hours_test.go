@@ -122,21 +122,29 @@ func TestLimitWaitsForItsReset(t *testing.T) {
 	})
 }
 
-// A reset that nobody will live to see is not waited for.
-func TestLimitWithAnAbsurdReset(t *testing.T) {
-	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{
-		func(context.Context, agent.Job) agent.Result {
-			return agent.Result{Outcome: agent.Limited, Limit: &agent.Limit{Kind: agent.LimitUsage, ResetAt: time.Now().AddDate(200, 0, 0)}}
-		},
-		writes("x"),
-	}}
-	inHours(t, p, func(w *world, task func(app.TaskRequest) *app.TaskView) {
-		id := task(app.TaskRequest{}).ID
-		v := w.until(id, func(v *app.TaskView) bool { return v.BlockedOn == work.OnLimit })
-		if wait := time.Until(v.WakeAt); wait > 8*24*time.Hour || wait < 7*24*time.Hour {
-			t.Errorf("it waits for %s", wait)
-		}
-	})
+// A reset that is over is tried soon, and one that nobody will live to see is not
+// waited for.
+func TestLimitWithAnOddReset(t *testing.T) {
+	for name, c := range map[string]struct{ reset, least, most time.Duration }{
+		"over":   {-time.Second, 20 * time.Second, time.Minute},
+		"absurd": {200 * 365 * 24 * time.Hour, 7 * 24 * time.Hour, 8 * 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{
+				func(context.Context, agent.Job) agent.Result {
+					return agent.Result{Outcome: agent.Limited, Limit: &agent.Limit{Kind: agent.LimitUsage, ResetAt: time.Now().Add(c.reset)}}
+				},
+				writes("x"),
+			}}
+			inHours(t, p, func(w *world, task func(app.TaskRequest) *app.TaskView) {
+				id := task(app.TaskRequest{}).ID
+				v := w.until(id, func(v *app.TaskView) bool { return v.BlockedOn == work.OnLimit })
+				if wait := time.Until(v.WakeAt); wait < c.least || wait > c.most {
+					t.Errorf("it waits for %s", wait)
+				}
+			})
+		})
+	}
 }
 
 func TestOverloadIsNotAFailure(t *testing.T) {

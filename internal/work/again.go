@@ -62,6 +62,7 @@ const (
 	backoffFirst = 5 * time.Second
 	backoffMost  = 5 * time.Minute
 	limitRetry   = 15 * time.Minute   // when a limit does not say until when
+	limitLeast   = 30 * time.Second
 	limitMost    = 8 * 24 * time.Hour // after which a limit is tried again, whatever was said: the longest known is a week
 	maxLosses    = 5                  // lost executions in a row before a person is asked
 )
@@ -123,9 +124,16 @@ func (c Lose) apply(s *Step) error {
 	return s.requeue(t, x, "the execution was lost with its server")
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
+// limitEnds is when a limit is tried again that was said to end at said: the
+// provider's word, and by its clock.
+func (s *Step) limitEnds(said time.Time) time.Time {
+	switch {
+	case said.IsZero():
+		return s.Now.Add(limitRetry)
+	case said.Before(s.Now.Add(limitLeast)):
+		return s.Now.Add(limitLeast)
+	case said.After(s.Now.Add(limitMost)):
+		return s.Now.Add(limitMost)
 	}
-	return a
+	return said
 }

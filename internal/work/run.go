@@ -262,12 +262,7 @@ func (s *Step) follow(t *Task, x *Execution, c End) error {
 		t.Book.Overloads++
 		return s.waitUntil(t, x, OnRetry, s.Now.Add(backoff(Exponential, t.Book.Overloads, string(x.ID))), cmp.Or(c.Error, "the provider is overloaded"))
 	case Limited:
-		at := c.ResumeAt
-		if !at.After(s.Now) { // unknown, or over by a clock that differs
-			at = s.Now.Add(limitRetry)
-		}
-		at = earlier(at, s.Now.Add(limitMost)) // the provider's word, not ours
-		return s.waitUntil(t, x, OnLimit, at, cmp.Or(c.Error, "the account's usage limit is reached"))
+		return s.waitUntil(t, x, OnLimit, s.limitEnds(c.ResumeAt), cmp.Or(c.Error, "the account's usage limit is reached"))
 	case CancelledRun: // the server is stopping: as if lost, and not counted
 		return s.requeue(t, x, "interrupted")
 	}
