@@ -61,7 +61,7 @@ func (s *Step) requeue(t *Task, x *Execution, reason string) error {
 const (
 	backoffFirst = 5 * time.Second
 	backoffMost  = 5 * time.Minute
-	limitRetry   = 15 * time.Minute   // when a limit does not say until when
+	limitRetry   = 15 * time.Minute // when a limit does not say until when
 	limitLeast   = 30 * time.Second
 	limitMost    = 8 * 24 * time.Hour // after which a limit is tried again, whatever was said: the longest known is a week
 	maxLosses    = 5                  // lost executions in a row before a person is asked
