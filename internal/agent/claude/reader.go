@@ -164,6 +164,7 @@ func (r *reader) assistant(head line) bool {
 		return true
 	}
 	r.resumeTurn()
+	r.resetAt = time.Time{} // overcome
 	for _, b := range m.Content {
 		switch {
 		case b.Type == "text" && head.Parent == "":
@@ -222,6 +223,9 @@ func (r *reader) answer(b block, raw json.RawMessage) {
 // result reads the end of a turn: what it cost, and how it went.
 func (r *reader) result(res result) bool {
 	row := res.ending()
+	if row.Met == agent.LimitLoad && res.Status == 429 && !r.resetAt.IsZero() {
+		row.Met = agent.LimitUsage // told before; older versions do not say so here
+	}
 	r.count(res)
 	if row.Met != "" {
 		r.session.Emit(agent.Event{Kind: agent.KindLimit, Limit: &agent.Limit{Kind: row.Met, ResetAt: r.resetAt, Text: res.why()}})

@@ -226,6 +226,24 @@ func TestCostIsOfThisRun(t *testing.T) {
 	}
 }
 
+// A refused request is the usage limit where that was told before.
+func TestUsageLimitInOtherWords(t *testing.T) {
+	t.Parallel()
+	const (
+		told  = `echo '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1796032132,"rateLimitType":"five_hour"}}'; `
+		goes  = `echo '{"type":"assistant","message":{"content":[{"type":"text","text":"on I go"}]}}'; `
+		ended = `echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"limit"}'; exit 1`
+	)
+	for text, want := range map[string]agent.Outcome{
+		told + ended: agent.Limited, ended: agent.Overloaded, told + goes + ended: agent.Overloaded, told + `exit 1`: agent.Limited, told + goes + `exit 1`: agent.Failed,
+	} {
+		got, _ := play(t, text)
+		if got.Outcome != want || (want == agent.Limited) != (got.Limit != nil && got.Limit.ResetAt.Unix() == 1796032132) && want != agent.Failed {
+			t.Errorf("%s\n%s, limit %+v, want %s", text, got.Outcome, got.Limit, want)
+		}
+	}
+}
+
 func TestToolsOutOfReachAreAWarning(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]int{"connected": 0, "pending": 0, "failed": 1} {
