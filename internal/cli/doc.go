@@ -18,15 +18,19 @@
 //     are meant for programs: JSON, and a diff that goes to no terminal.
 //   - The command line decides nothing about tasks: what is legal, and which
 //     attempt stands at a place, the server says.
+//   - A transcript is told in one way (teller), by task logs and by run.
+//   - On a terminal nothing is wider than it, but patches and commands to copy.
+//   - run asks only where somebody sits, takes nothing for an answer that was typed
+//     before the question, and stops a server of its own however it ends.
 //   - Waiting loses no wake-up: it knows a sequence number from before its first
 //     look, and follows the events after that (watch).
 //   - A local token is sent to the local server only.
 //
 // # Who calls it
 //
-// Only cmd, once: [Run]. It hands over what needs other packages (Connect,
-// Serve, Doctor, Demo), and what belongs to the process (streams, environment,
-// terminal, clock).
+// Only cmd, once: [Run]. It hands over what needs other packages (Connect, Serve,
+// Host, Config, Doctor, Demo), and what belongs to the process (streams,
+// environment, terminal, Ctrl-C, clock).
 //
 // # What happens when it fails
 //

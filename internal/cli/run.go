@@ -123,7 +123,8 @@ type foreground struct {
 	shell   *shell
 	api     app.API
 	o       runOptions
-	own     bool            // the server is ours, and ends with the command
+	own     bool            // the server is ours, and ends with the command …
+	stop    func() error    // … by this
 	pressed <-chan struct{} // Ctrl-C
 	input   *asker          // nil: there is nobody to ask
 	screen  screen
@@ -141,19 +142,17 @@ var errDetached = errors.New("detached")
 // runTask is the whole of run.
 func (s *shell) runTask(ctx context.Context, o runOptions) (err error) {
 	f := &foreground{shell: s, o: o, began: s.Now(), screen: screen{shell: s, live: s.Terminal && s.format != jsonFormat && s.env("TERM") != "dumb"}}
-	var stop func() error
-	if f.api, stop, err = f.reach(ctx); err != nil {
+	if err := f.reach(ctx); err != nil {
 		return err
 	}
-	f.own = stop != nil
 	if err = f.begin(ctx); err == nil {
 		err = f.attended(ctx)
 	}
 	if clear := f.screen.clear(); err == nil {
 		err = clear
 	}
-	if stop != nil {
-		err = cmp.Or(stop(), ownLog(err))
+	if f.own {
+		err = cmp.Or(f.stop(), ownLog(err))
 	}
 	switch {
 	case errors.Is(err, errDetached):
@@ -188,33 +187,66 @@ func ownLog(err error) error {
 	return copied.WithHint("%s: the file run.log in the data folder", strings.TrimSuffix(e.Hint, "."))
 }
 
+// named is true when one certain server was asked for.
+func (s *shell) named() bool { return s.server != "" || s.env("CLAUDOMATOR_SERVER") != "" }
+
 // reach finds the server, or starts one of our own when none runs for the data
-// folder; stop is nil when the server is not ours.
-func (f *foreground) reach(ctx context.Context) (api app.API, stop func() error, err error) {
+// folder.
+func (f *foreground) reach(ctx context.Context) error {
 	const tries, pause = 40, 250 * time.Millisecond
 	s := f.shell
-	named := s.server != "" || s.env("CLAUDOMATOR_SERVER") != ""
 	for n := 0; ; n++ {
-		api, err = s.connect(ctx)
+		api, err := s.connect(ctx)
 		if err == nil {
 			_, err = api.Projects(ctx)
 		}
-		if err == nil || named || s.Host == nil || work.CodeOf(err) != work.Unavailable {
-			return api, nil, err
+		if err == nil || s.named() || s.Host == nil || work.CodeOf(err) != work.Unavailable {
+			f.api = api
+			return err
 		}
 		settings := Settings{Flags: map[string]string{}}
 		if s.dataDir != "" {
 			settings.Flags["data_dir"] = s.dataDir
 		}
-		api, stop, err = s.Host(ctx, settings)
+		api, stop, err := s.Host(ctx, settings)
+		if err == nil {
+			f.api, f.stop, f.own = api, stop, true
+			return nil
+		}
 		// One that is just starting or ending holds the folder, and cannot be spoken to.
 		if reason(err) != "data_dir_in_use" || n == tries {
-			return api, stop, err
+			return err
 		}
 		if err := sleep(ctx, pause); err != nil {
-			return nil, nil, err
+			return err
 		}
 	}
+}
+
+var errServerGone = errors.New("the server has ended")
+
+// serverGone is true when the server that was found has ended as it should: then
+// nothing is gained by waiting for it.
+func (f *foreground) serverGone() bool {
+	_, _, err := f.shell.locate()
+	return !f.own && !f.shell.named() && work.CodeOf(err) == work.Unavailable && err != nil
+}
+
+// rescue goes on after the server has ended, with another one that has come up or
+// with our own: the one of another run ends with that.
+func (f *foreground) rescue(ctx context.Context, why error) error {
+	lost := errors.Is(why, errServerGone) || work.CodeOf(why) == work.Unavailable
+	if !lost || f.own || f.shell.named() {
+		return why
+	}
+	if err := f.reach(ctx); err != nil {
+		return err
+	}
+	f.log.moved(f.api)
+	if f.own {
+		return f.notice("the server has ended; this command goes on with its own")
+	}
+	return nil
 }
 
 // begin makes and starts the task, or finds the one to go on with.
@@ -309,7 +341,10 @@ func (f *foreground) carry(ctx context.Context) (err error) {
 	}()
 	for {
 		if err := f.follow(ctx); err != nil {
-			return f.left(err)
+			if err = f.rescue(ctx, err); err != nil {
+				return f.left(err)
+			}
+			continue
 		}
 		again, err := f.settle(ctx)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -142,7 +143,7 @@ func (p *page) summary(d dossier, stat *diffstat, f *foreground) {
 		gap = "\n"
 	}
 	p.line("%s%s%s%s", p.style(colorOf(state), state), p.clip(means, columns(state)), gap, p.style(dim, more))
-	if d.Reason != "" && d.Hold != work.HoldHuman {
+	if said := []work.Hold{work.HoldHuman, work.HoldFlagged, work.HoldNoChanges}; d.Reason != "" && !slices.Contains(said, d.Hold) {
 		p.paragraph("", "", d.Reason)
 	}
 	p.block("Summary", d.Summary)

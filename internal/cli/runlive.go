@@ -77,6 +77,9 @@ func (f *foreground) watch(ctx context.Context, looks chan<- look) error {
 		concerns: func(e work.Event) bool { return w.trees[e.Tree] },
 		look: func(ctx context.Context) (bool, error) {
 			over, err := w.look(ctx)
+			if work.CodeOf(err) == work.Unavailable && err != nil && f.serverGone() {
+				err = errServerGone
+			}
 			if err != nil {
 				return false, err
 			}
@@ -226,6 +229,13 @@ func (l *runLog) see(ctx context.Context, all []*work.Execution) error {
 	return nil
 }
 
+// moved goes on reading from another server.
+func (l *runLog) moved(api app.API) {
+	if l.current != nil {
+		l.current.api = api
+	}
+}
+
 func (l *runLog) start(x *work.Execution) error {
 	l.current = &transcript{api: l.f.api, run: x, line: l.print, pause: func() error { return l.tell(l.teller.release) }}
 	l.teller = teller{task: x.TaskID}
@@ -253,6 +263,8 @@ func (l *runLog) read(ctx context.Context) (grown bool, err error) {
 	before, over := t.offset, !t.run.Live()
 	err = t.copy(ctx, over)
 	switch {
+	case err != nil && work.CodeOf(err) == work.Unavailable && l.f.serverGone():
+		return false, errServerGone // the stream of events may go on trying
 	case err != nil && work.CodeOf(err) == work.Unavailable && !over:
 		return false, nil // the server is gone for a moment; who watches the task decides
 	case err != nil:

@@ -189,7 +189,7 @@ func (w *waiter) childrenRest(ctx context.Context, v *app.TaskView) (bool, error
 	return node != nil && node.Task.Waiting(work.Blocked, work.OnChildren) && !slices.ContainsFunc(node.Children, moves), nil
 }
 
-// judgesRest: judges rest when one has asked something and no other one moves.
+// judgesRest: judges rest when they wait for an answer.
 func (w *waiter) judgesRest(ctx context.Context, v *app.TaskView) (bool, error) {
 	root, err := w.api.TaskTree(ctx, string(v.ID))
 	if err != nil || root == nil {
@@ -199,14 +199,20 @@ func (w *waiter) judgesRest(ctx context.Context, v *app.TaskView) (bool, error) 
 	if node == nil {
 		return false, nil
 	}
+	return !judgesMove(node), nil
+}
+
+// judgesMove is true unless a judge of the place has asked something and no other
+// one moves.
+func judgesMove(n *app.TreeNode) bool {
 	asks := false
-	for _, j := range node.Judges {
+	for _, j := range n.Judges {
 		if moves(&app.TreeNode{Task: j}) {
-			return false, nil
+			return true
 		}
 		asks = asks || j.Waiting(work.Blocked, work.OnQuestion)
 	}
-	return asks, nil
+	return !asks
 }
 
 // moves is true while something automatic goes on at a place or below. What
@@ -216,7 +222,7 @@ func moves(n *app.TreeNode) bool {
 	switch {
 	case t.State == work.Running,
 		t.State == work.Queued && t.BlockedOn != work.OnDependencies && t.BlockedOn != work.OnPaused,
-		t.State == work.Ready && t.BlockedOn != work.OnPerson:
+		t.State == work.Ready && t.BlockedOn != work.OnPerson && (t.BlockedOn != work.OnJudges || judgesMove(n)):
 		return true
 	}
 	return slices.ContainsFunc(n.Children, moves)

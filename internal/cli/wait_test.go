@@ -39,6 +39,7 @@ func TestRests(t *testing.T) {
 		task   *app.TaskView
 		others []*app.TaskView
 		below  []*app.TreeNode
+		judges []string
 		moved  string // where the tree shows the task, when not where it was
 		merge  work.MergeStatus
 		code   int
@@ -70,6 +71,10 @@ func TestRests(t *testing.T) {
 		{name: "grandchildren at work", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{{Task: leaf("BLOCKED/children").Task, Children: []*app.TreeNode{leaf("RUNNING")}}}, code: 7},
 		{name: "gates", task: task("a", "READY/gates"), code: 7},
 		{name: "judges", task: task("a", "READY/judges"), code: 7},
+		{name: "a judge at work", task: task("a", "READY/judges"), judges: []string{"BLOCKED/question", "RUNNING"}, code: 7},
+		{name: "a judge that asks", task: task("a", "READY/judges"), judges: []string{"BLOCKED/question", "COMPLETED"}, code: 0},
+		{name: "judges that have just spoken", task: task("a", "READY/judges"), judges: []string{"COMPLETED"}, code: 7},
+		{name: "a child whose judge asks", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{{Task: leaf("READY/judges").Task, Judges: []*work.Task{&task("j", "BLOCKED/question").Task}}}, code: 0},
 		{name: "integration", task: task("a", "READY/integration"), code: 7},
 		{name: "landing", task: task("a", "READY/landing"), code: 7},
 		{name: "person", task: task("a", "READY/person"), code: 0},
@@ -87,6 +92,9 @@ func TestRests(t *testing.T) {
 					tasks:  append(tt.others, tt.task),
 					tree:   &app.TreeNode{Task: &tt.task.Task, Children: tt.below},
 					merges: []*work.Merge{{ID: "m", Status: tt.merge}},
+				}
+				for _, state := range tt.judges {
+					api.tree.Judges = append(api.tree.Judges, &task("j", state).Task)
 				}
 				if tt.moved != "" {
 					api.tree.Task = &task("a", tt.moved).Task
