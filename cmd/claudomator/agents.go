@@ -24,7 +24,7 @@ func protocols() map[string]func(r *agent.Runner, argv []string) agent.Agent {
 		"scripted": scriptedType,
 		"claude":   func(r *agent.Runner, argv []string) agent.Agent { return claude.New(r, argv) },
 		"codex":    func(r *agent.Runner, argv []string) agent.Agent { return codex.New(r, argv) },
-		"command":  func(r *agent.Runner, _ []string) agent.Agent { return command.New(r) },
+		"command":  func(r *agent.Runner, argv []string) agent.Agent { return command.New(r, argv...) },
 	}
 }
 

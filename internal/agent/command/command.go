@@ -13,12 +13,21 @@ import (
 const BlockedPrefix = "CLAUDOMATOR_BLOCKED:"
 
 // Agent runs any program.
-type Agent struct{ runner *agent.Runner }
+type Agent struct {
+	runner *agent.Runner
+	argv   []string
+}
 
 var _ agent.Agent = (*Agent)(nil)
 
-// New returns the command agent.
-func New(runner *agent.Runner) *Agent { return &Agent{runner: runner} }
+// New returns the command agent; argv is what it runs where a job names no
+// program, a shell if it is empty.
+func New(runner *agent.Runner, argv ...string) *Agent {
+	if len(argv) == 0 {
+		argv = []string{"sh"}
+	}
+	return &Agent{runner: runner, argv: argv}
+}
 
 // Installed implements agent.Agent: the program is named by each job.
 func (a *Agent) Installed() error { return nil }
@@ -33,7 +42,7 @@ func (a *Agent) Run(ctx context.Context, job agent.Job, sink agent.Sink) (agent.
 	return a.runner.Run(ctx, job, sink, func(s *agent.Session) (agent.Program, error) {
 		argv := job.Command
 		if len(argv) == 0 {
-			argv = []string{"sh"}
+			argv = a.argv
 		}
 		return agent.Program{
 			Argv:        argv,
