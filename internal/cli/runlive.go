@@ -46,6 +46,9 @@ func (f *foreground) follow(ctx context.Context) error {
 			}
 			return f.screen.clear()
 		case <-timer.C:
+			if f.serverGone() { // the stream of events would go on trying
+				return errServerGone
+			}
 			grown, err := f.log.read(ctx)
 			if err != nil {
 				return err
@@ -263,8 +266,6 @@ func (l *runLog) read(ctx context.Context) (grown bool, err error) {
 	before, over := t.offset, !t.run.Live()
 	err = t.copy(ctx, over)
 	switch {
-	case err != nil && work.CodeOf(err) == work.Unavailable && l.f.serverGone():
-		return false, errServerGone // the stream of events may go on trying
 	case err != nil && work.CodeOf(err) == work.Unavailable && !over:
 		return false, nil // the server is gone for a moment; who watches the task decides
 	case err != nil:
