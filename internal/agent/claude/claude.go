@@ -19,6 +19,10 @@ const (
 	program = "claude"
 	server  = "claudomator" // name of the run's tools, as "mcp__claudomator__ask_user"
 
+	// oldest is the first version whose reports were seen to be understood. Version
+	// 2.1.0 tells failures in words only, and obeys no list of allowed tools.
+	oldest = "2.1.200"
+
 	// retries of one request by the program itself. The server repeats whole
 	// runs, visibly and with pauses; the program's own ten would multiply them.
 	retries = 2
@@ -63,6 +67,9 @@ func (a *Agent) Describe(ctx context.Context) (agent.Description, error) {
 		return d, fmt.Errorf("%s is not Claude Code: asked for its version it says %q", path, text)
 	}
 	d.Path, d.Version = path, version
+	if older(version, oldest) {
+		return d, fmt.Errorf("%s is Claude Code %s: %s is the oldest that is understood; update it with \"claude update\"", path, version, oldest)
+	}
 	return d, nil
 }
 
@@ -124,6 +131,19 @@ func (a *Agent) arguments(job agent.Job, config string) []string {
 		argv = append(argv, "--resume="+job.Resume)
 	}
 	return argv
+}
+
+// older compares versions; one that is no list of numbers is not older.
+func older(version, than string) bool {
+	a, b := strings.Split(version, "."), strings.Split(than, ".")
+	for i := range min(len(a), len(b)) {
+		x, errX := strconv.Atoi(a[i])
+		y, errY := strconv.Atoi(b[i])
+		if errX != nil || errY != nil || x != y {
+			return errX == nil && errY == nil && x < y
+		}
+	}
+	return len(a) < len(b) && version != ""
 }
 
 // environment settles how the program behaves unattended.

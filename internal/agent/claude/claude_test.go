@@ -128,6 +128,11 @@ func TestDescribe(t *testing.T) {
 	runner, _ := machine(t)
 	for _, tt := range []struct{ says, version, err string }{
 		{"2.1.332 (Claude Code)", "2.1.332", ""},
+		{"2.1.200 (Claude Code)", "2.1.200", ""},
+		{"2.10.0 (Claude Code)", "2.10.0", ""},
+		{"3 (Claude Code)", "3", ""},
+		{"2.1.99 (Claude Code)", "2.1.99", `2.1.200 is the oldest that is understood`},
+		{"1.0.300 (Claude Code)", "1.0.300", `2.1.200 is the oldest that is understood`},
 		{"claude 3", "", `is not Claude Code: asked for its version it says "claude 3"`},
 	} {
 		d, err := New(runner, []string{"sh", "-c", "echo '" + tt.says + "'"}).Describe(t.Context())

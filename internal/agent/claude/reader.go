@@ -48,8 +48,8 @@ type line struct {
 	SessionID string          `json:"session_id"`
 	Parent    string          `json:"parent_tool_use_id"` // of what a subagent does
 	Message   json.RawMessage `json:"message"`
-	// A message that the program made itself, of a request that failed.
-	Synthetic bool `json:"is_api_error_message"`
+	// Of a message that the program made itself, because a request failed.
+	Error string `json:"error"`
 	// What the tool itself says, beside what the model is told.
 	ToolResult json.RawMessage `json:"tool_use_result"`
 }
@@ -159,7 +159,7 @@ func (r *reader) assistant(head line) bool {
 	if json.Unmarshal(head.Message, &m) != nil {
 		return false
 	}
-	if head.Synthetic { // no progress: the result says it again
+	if head.Error != "" { // no progress: the result says it again
 		r.session.Emit(agent.Event{Kind: agent.KindLog, Stream: agent.Stdout, Text: m.Content.text()})
 		return true
 	}

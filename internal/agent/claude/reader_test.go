@@ -231,11 +231,12 @@ func TestUsageLimitInOtherWords(t *testing.T) {
 	t.Parallel()
 	const (
 		told  = `echo '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1796032132,"rateLimitType":"five_hour"}}'; `
+		says  = `echo '{"type":"assistant","error":"rate_limit","message":{"model":"<synthetic>","content":[{"type":"text","text":"limit"}]}}'; `
 		goes  = `echo '{"type":"assistant","message":{"content":[{"type":"text","text":"on I go"}]}}'; `
 		ended = `echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"limit"}'; exit 1`
 	)
 	for text, want := range map[string]agent.Outcome{
-		told + ended: agent.Limited, ended: agent.Overloaded, told + goes + ended: agent.Overloaded, told + `exit 1`: agent.Limited, told + goes + `exit 1`: agent.Failed,
+		told + ended: agent.Limited, told + says + ended: agent.Limited, ended: agent.Overloaded, told + goes + ended: agent.Overloaded, told + `exit 1`: agent.Limited, told + goes + `exit 1`: agent.Failed,
 	} {
 		got, _ := play(t, text)
 		if got.Outcome != want || (want == agent.Limited) != (got.Limit != nil && got.Limit.ResetAt.Unix() == 1796032132) && want != agent.Failed {
@@ -250,6 +251,16 @@ func TestToolsOutOfReachAreAWarning(t *testing.T) {
 		got, _ := play(t, `echo '{"type":"system","subtype":"init","mcp_servers":[{"name":"claudomator","status":"`+status+`"}]}'; echo '{"type":"result","subtype":"success","is_error":false}'`)
 		if len(got.Warnings) != want {
 			t.Errorf("%s: %q", status, got.Warnings)
+		}
+	}
+}
+
+func TestOldVersionsAreAWarning(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]int{"2.1.332": 0, "": 0, "nightly": 0, "2.1.0": 1} {
+		got, _ := play(t, `echo '{"type":"system","subtype":"init","claude_code_version":"`+version+`"}'; echo '{"type":"result","subtype":"success","is_error":false}'`)
+		if len(got.Warnings) != want {
+			t.Errorf("%q: %q", version, got.Warnings)
 		}
 	}
 }

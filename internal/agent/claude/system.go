@@ -68,6 +68,9 @@ func (r *reader) system(e system) bool {
 // them the agent can neither ask nor report.
 func (r *reader) began(e system) {
 	r.session.Emit(agent.Event{Kind: agent.KindLog, Stream: agent.Stdout, Text: fmt.Sprintf("Claude Code %s, model %s", e.Version, e.Model)})
+	if older(e.Version, oldest) {
+		r.session.Warn(fmt.Sprintf("Claude Code %s is too old: failures, limits and allowed tools may be misread before %s", e.Version, oldest))
+	}
 	for _, s := range e.Servers {
 		if s.Name == server && (s.Status == "failed" || s.Status == "needs-auth") {
 			r.session.Warn("the agent could not reach the run's tools: " + s.Status)

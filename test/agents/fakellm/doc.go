@@ -5,8 +5,8 @@
 // # Invariants
 //
 //   - What is answered follows from the request alone: the newest prompt that
-//     names a script ("SCRIPT:word") chooses it, and the tool results that came
-//     back since choose the turn. Only a fault that passes is counted.
+//     names another script ("SCRIPT:word") chooses it, and the tool results that
+//     came back since choose the turn. Only a fault that passes is counted.
 //   - Requests that offer no tools (titles, summaries, probes) never move a
 //     script.
 //   - A script that cannot go on, because a tool is not offered or a result is

@@ -78,10 +78,12 @@ var named = regexp.MustCompile(`SCRIPT:([a-z0-9]+)`)
 // The parsers call these two in the conversation's order.
 
 func (c *conversation) user(text string) {
-	if found := named.FindAllStringSubmatch(text, -1); found != nil {
-		c.word, c.since = found[len(found)-1][1], 0
-		c.words = append(c.words, c.word)
+	found := named.FindAllStringSubmatch(text, -1)
+	if found == nil || found[len(found)-1][1] == c.word {
+		return // some programs repeat the prompt behind the results
 	}
+	c.word, c.since = found[len(found)-1][1], 0
+	c.words = append(c.words, c.word)
 }
 
 func (c *conversation) answered(text string) {
