@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claudomator/claudomator/internal/cli"
+	"github.com/claudomator/claudomator/internal/config"
 	"github.com/claudomator/claudomator/internal/git"
 	"github.com/claudomator/claudomator/internal/sandbox"
 )
@@ -45,7 +46,32 @@ func doctor(ctx context.Context, o cli.DoctorOptions) ([]cli.Check, error) {
 		}
 		checks = append(checks, c)
 	}
-	return checks, nil
+	return append(checks, agentChecks(ctx, cfg, host, scratch)...), nil
+}
+
+// agentChecks looks for the programs of the agent types, and asks for their versions.
+func agentChecks(ctx context.Context, cfg *config.Config, host *sandbox.Host, scratch string) []cli.Check {
+	agents, err := catalog(cfg, host, filepath.Join(scratch, "private"))
+	if err != nil {
+		return []cli.Check{{Name: "agents", Status: cli.CheckFail, Message: err.Error()}}
+	}
+	all, err := agents.Agents(ctx)
+	if err != nil {
+		return []cli.Check{{Name: "agents", Status: cli.CheckFail, Message: err.Error()}}
+	}
+	var checks []cli.Check
+	for _, a := range all {
+		c := cli.Check{Name: "agent " + a.Type, Status: cli.CheckOK, Message: "there"}
+		switch {
+		case !a.Installed:
+			c.Status, c.Message = cli.CheckWarn, a.Note
+			c.Hint = fmt.Sprintf("install it, or name its program: agents.%s.command", a.Type)
+		case a.Path != "":
+			c.Message = strings.TrimSpace(a.Version + "  " + a.Path)
+		}
+		checks = append(checks, c)
+	}
+	return checks
 }
 
 func dataDirCheck(dir string) cli.Check {
