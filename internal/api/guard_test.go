@@ -126,6 +126,12 @@ func TestFailuresAreForgiven(t *testing.T) {
 		if l.exceeded(from) {
 			t.Error("not forgiven")
 		}
+		for range failuresAMinute {
+			l.failed(from)
+		}
+		if !l.exceeded(from) {
+			t.Error("forgiven for ever")
+		}
 	})
 }
 
@@ -148,7 +154,6 @@ func TestLimiterIsBounded(t *testing.T) {
 	if network("[2001:db8::1]:5") != network("[2001:db8::ffff]:7") || network("[::ffff:192.0.2.1]:5") != network("192.0.2.1:6") {
 		t.Error("one network is two")
 	}
-	l.forgive()
 }
 
 // Nothing of an answer runs, loads or is kept; the documentation shows its one

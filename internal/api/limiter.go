@@ -11,10 +11,10 @@ import (
 // limiter counts failed credentials by where they came from, in windows of a
 // minute. Its memory is bounded: networks beyond the limit share one count.
 type limiter struct {
-	mu    sync.Mutex
-	from  map[netip.Prefix]int
-	good  map[[sha256.Size]byte]bool // secrets that passed, as digests
-	reset *time.Timer                // set while anything is counted
+	mu     sync.Mutex
+	from   map[netip.Prefix]int
+	window *time.Timer                // nil: nothing is counted
+	good   map[[sha256.Size]byte]bool // secrets that passed, as digests
 }
 
 const (
@@ -28,6 +28,7 @@ const (
 func (l *limiter) exceeded(n netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.forgive()
 	return l.from[l.key(n)] >= failuresAMinute
 }
 
@@ -35,19 +36,24 @@ func (l *limiter) exceeded(n netip.Prefix) bool {
 func (l *limiter) failed(n netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.from == nil {
-		l.from = map[netip.Prefix]int{}
+	l.forgive()
+	if l.window == nil {
+		l.from, l.window = map[netip.Prefix]int{}, time.NewTimer(failureWindow)
 	}
 	l.from[l.key(n)]++
-	if l.reset == nil {
-		l.reset = time.AfterFunc(failureWindow, l.forgive)
-	}
 }
 
+// forgive ends a window that is over. It is asked, not called by the timer: so
+// nothing runs that somebody would have to wait for.
 func (l *limiter) forgive() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.from, l.reset = nil, nil
+	if l.window == nil {
+		return
+	}
+	select {
+	case <-l.window.C:
+		l.from, l.window = nil, nil
+	default:
+	}
 }
 
 // passed remembers a good secret, so that a program on the same machine cannot
