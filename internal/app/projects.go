@@ -107,18 +107,18 @@ func (s *Service) RemoveProject(ctx context.Context, ref string) error {
 
 // fill puts what was given into a project and checks the whole.
 func (s *Service) fill(ctx context.Context, p *work.Project, in ProjectInput) error {
-	assign(&p.Name, in.Name)
-	assign(&p.Setup, in.Setup)
-	assign(&p.Validate, in.Validate)
-	assign(&p.Deploy, in.Deploy)
-	assign(&p.Policy, in.Policy)
-	assign(&p.Policies, in.Policies)
-	assign(&p.Agent, in.Agent)
-	assign(&p.Isolation, in.Isolation)
-	assign(&p.Limits, in.Limits)
-	assign(&p.Environment, in.Environment)
-	assign(&p.AutoLand, in.AutoLand)
-	assign(&p.Lessons, in.Lessons)
+	work.Assign(&p.Name, in.Name)
+	work.Assign(&p.Setup, in.Setup)
+	work.Assign(&p.Validate, in.Validate)
+	work.Assign(&p.Deploy, in.Deploy)
+	work.Assign(&p.Policy, in.Policy)
+	work.Assign(&p.Policies, in.Policies)
+	work.Assign(&p.Agent, in.Agent)
+	work.Assign(&p.Isolation, in.Isolation)
+	work.Assign(&p.Limits, in.Limits)
+	work.Assign(&p.Environment, in.Environment)
+	work.Assign(&p.AutoLand, in.AutoLand)
+	work.Assign(&p.Lessons, in.Lessons)
 	if in.MaxFixes != nil {
 		p.MaxFixes = in.MaxFixes
 	}
@@ -129,11 +129,11 @@ func (s *Service) fill(ctx context.Context, p *work.Project, in ProjectInput) er
 		return nil
 	}
 	repository, branch := p.Repository, p.Branch
-	assign(&repository, in.Repository)
+	work.Assign(&repository, in.Repository)
 	if in.Repository != nil {
 		branch = "" // another repository has another default branch
 	}
-	assign(&branch, in.Branch)
+	work.Assign(&branch, in.Branch)
 	if repository == "" {
 		p.Repository, p.Branch = "", "main"
 		return nil
@@ -181,10 +181,4 @@ func (s *Service) checkProject(p *work.Project) error {
 		}
 	}
 	return s.knownAgent(p.Agent)
-}
-
-func assign[T any](field *T, value *T) {
-	if value != nil {
-		*field = *value
-	}
 }

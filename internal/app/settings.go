@@ -81,14 +81,14 @@ func (s *Service) SetRole(ctx context.Context, name string, in RoleInput) (*work
 	if in.Agent != nil && *in.Agent != config.Agent { // program and model belong to the agent
 		config.Command, config.Model = nil, ""
 	}
-	assign(&config.Agent, in.Agent)
-	assign(&config.Model, in.Model)
-	assign(&config.Command, in.Command)
-	assign(&config.Prompt, in.Prompt)
-	assign(&config.AllowedTools, in.AllowedTools)
-	assign(&config.MaxBudgetUSD, in.MaxBudgetUSD)
-	assign(&config.Timeout, in.Timeout)
-	assign(&config.Active, in.Active)
+	work.Assign(&config.Agent, in.Agent)
+	work.Assign(&config.Model, in.Model)
+	work.Assign(&config.Command, in.Command)
+	work.Assign(&config.Prompt, in.Prompt)
+	work.Assign(&config.AllowedTools, in.AllowedTools)
+	work.Assign(&config.MaxBudgetUSD, in.MaxBudgetUSD)
+	work.Assign(&config.Timeout, in.Timeout)
+	work.Assign(&config.Active, in.Active)
 	if in.Command != nil && len(*in.Command) > 0 && in.Agent == nil {
 		config.Agent = "command"
 	}

@@ -385,21 +385,22 @@ func (c PatchTask) apply(s *Step) error {
 }
 
 func (c PatchTask) patch(t *Task) {
-	set(&t.Name, c.Name)
-	set(&t.Description, c.Description)
-	set(&t.Agent.Instructions, c.Instructions)
-	set(&t.AcceptanceCriteria, c.AcceptanceCriteria)
-	set(&t.Gates, c.Gates)
-	set(&t.Tags, c.Tags)
-	set(&t.Priority, c.Priority)
-	set(&t.Timeout, c.Timeout)
-	set(&t.Agent.MaxBudgetUSD, c.MaxBudgetUSD)
-	set(&t.Retry, c.Retry)
-	set(&t.Draft, c.Draft)
+	Assign(&t.Name, c.Name)
+	Assign(&t.Description, c.Description)
+	Assign(&t.Agent.Instructions, c.Instructions)
+	Assign(&t.AcceptanceCriteria, c.AcceptanceCriteria)
+	Assign(&t.Gates, c.Gates)
+	Assign(&t.Tags, c.Tags)
+	Assign(&t.Priority, c.Priority)
+	Assign(&t.Timeout, c.Timeout)
+	Assign(&t.Agent.MaxBudgetUSD, c.MaxBudgetUSD)
+	Assign(&t.Retry, c.Retry)
+	Assign(&t.Draft, c.Draft)
 	t.Name = strings.TrimSpace(t.Name)
 }
 
-func set[T any](field *T, value *T) {
+// Assign gives a field the value of an edit, where the edit names one.
+func Assign[T any](field *T, value *T) {
 	if value != nil {
 		*field = *value
 	}
