@@ -85,9 +85,6 @@ func nothingNew(tree *work.Tree, t *work.Task) (reason string, nothing bool) {
 	return reason + ", and the agent gave no reason", true
 }
 
-// maxGateFaults bounds how often gates are tried that cannot be run.
-const maxGateFaults = 3
-
 // gates runs the gate commands on the task's head. It is done when they have
 // passed, or decide nothing.
 func gates(s *work.Step, p Policy, t *work.Task) (done bool, err error) {
@@ -109,7 +106,7 @@ func gates(s *work.Step, p Policy, t *work.Task) (done bool, err error) {
 			return false, reject(s, p, t, rejection{report: gateReport(x.Gates), findings: gateFindings(x.Gates)})
 		}
 	}
-	if t.Book.GateFaults >= maxGateFaults {
+	if t.Book.GateFaults >= work.MaxGateFaults {
 		if !p.Decide {
 			return true, nil
 		}

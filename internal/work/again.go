@@ -105,7 +105,7 @@ func (c Lose) apply(s *Step) error {
 		s.startWaiting(t, x.Kind)
 		if x.Stopping == "" {
 			if t.Book.Losses++; t.Book.Losses >= maxLosses {
-				t.Book.Losses, t.Book.GateFaults = 0, maxLosses // more than review takes
+				t.Book.Losses, t.Book.GateFaults = 0, MaxGateFaults // not again without a person
 			}
 		}
 		return nil

@@ -101,6 +101,10 @@ func (s *Step) StartGates(t *Task) {
 	s.effect(start(t, x.ID))
 }
 
+// MaxGateFaults is how many faults in a round are the last: gates that could not
+// be run so often are not tried again.
+const MaxGateFaults = 3
+
 // gatesEnded records what the gates said.
 func (s *Step) gatesEnded(t *Task, x *Execution) error {
 	s.edit(t)
