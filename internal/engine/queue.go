@@ -81,8 +81,8 @@ func riverPriority(p work.Priority) int {
 // Open migrates River's tables and makes the client. pool is nil on SQLite.
 func (q *Queue) Open(ctx context.Context, db *sql.DB, pool *pgxpool.Pool, node string, log *slog.Logger) error {
 	var driver riverdriver.Driver[*sql.Tx]
-	// Every change is noticed in this process: polling is a net below that.
-	poll, cooldown := 20*time.Second, 5*time.Millisecond
+	// Every change is noticed in this process; a poll finds what a failed fetch left.
+	poll, cooldown := 5*time.Second, 5*time.Millisecond
 	if pool != nil {
 		driver = riverdatabasesql.NewWithPgxListener(db, pool)
 		poll, cooldown = time.Second, time.Millisecond // River swallows a second notification within the cooldown
