@@ -107,7 +107,7 @@ func (e *Engine) Run(ctx context.Context, ready func()) error {
 		loops.Go(func() { loop(loopsCtx) })
 	}
 	ready()
-	loops.Go(func() { e.resume(loopsCtx) })
+	loops.Go(func() { e.redeliver(loopsCtx) })
 	<-ctx.Done()
 	stopped(agent.ErrStopping)
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)

@@ -185,3 +185,25 @@ func TestCancelDuringAWait(t *testing.T) {
 		}
 	})
 }
+
+// What River loses while it has trouble is delivered again when that is over, not
+// only by the next start.
+func TestLostJobsAreDeliveredAgain(t *testing.T) {
+	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{writes("x")}}
+	inHours(t, p, func(w *world, task func(app.TaskRequest) *app.TaskView) {
+		time.Sleep(time.Minute) // virtual: the start has delivered all there was
+		w.forgetful.Store(true)
+		id := task(app.TaskRequest{}).ID
+		time.Sleep(time.Minute) // virtual
+		if v := w.state(id, work.Queued); len(p.runs) != 0 {
+			t.Fatalf("%s, %d runs: its job was not lost", v.State, len(p.runs))
+		}
+		w.forgetful.Store(false)
+		w.queue.MeetTrouble()
+		began := time.Now()
+		w.state(id, work.Completed)
+		if late := p.runs[0].Sub(began); late > 15*time.Second {
+			t.Errorf("it ran %s after the trouble", late)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -29,6 +30,8 @@ type Queue struct {
 	bus     *bus
 	client  *river.Client[*sql.Tx]
 	deliver func(ctx context.Context, job int64, e work.Effect) error
+
+	troubled atomic.Bool // River met an error; see trouble
 }
 
 const (
@@ -90,7 +93,8 @@ func (q *Queue) Open(ctx context.Context, db *sql.DB, pool *pgxpool.Pool, node s
 		q.bus.Driver = riversqlite.New(db)
 		driver = q.bus
 	}
-	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet(log)})
+	logger := slog.New(riverLog{log.Handler(), &q.troubled})
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: logger})
 	if err != nil {
 		return fmt.Errorf("prepare the queue's tables: %w", err)
 	}
@@ -102,7 +106,7 @@ func (q *Queue) Open(ctx context.Context, db *sql.DB, pool *pgxpool.Pool, node s
 		return fmt.Errorf("register the effects' worker: %w", err)
 	}
 	q.client, err = river.NewClient(driver, &river.Config{
-		ID: node, Workers: workers, Logger: quiet(log),
+		ID: node, Workers: workers, Logger: logger,
 		Queues:        map[string]river.QueueConfig{runsQueue: {MaxWorkers: runsAtOnce}, deedsQueue: {MaxWorkers: deedsAtOnce}},
 		FetchCooldown: cooldown, FetchPollInterval: poll,
 		JobTimeout: deedLimit, RescueStuckJobsAfter: deedLimit + 5*time.Minute,
@@ -115,17 +119,37 @@ func (q *Queue) Open(ctx context.Context, db *sql.DB, pool *pgxpool.Pool, node s
 	return nil
 }
 
-// quiet keeps River's own words to errors: it warns of each job that is cancelled.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(atLeast{log.Handler(), slog.LevelError}) }
-
-type atLeast struct {
+// riverLog keeps River's own words to errors (it warns of each job that is
+// cancelled), and takes each as a sign of trouble: River tells of a failed job
+// in the job's row, and here of what it could not do itself.
+type riverLog struct {
 	slog.Handler
-	level slog.Level
+	troubled *atomic.Bool
 }
 
-func (h atLeast) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= h.level && h.Handler.Enabled(ctx, level)
+// Enabled implements slog.Handler.
+func (h riverLog) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelError && h.Handler.Enabled(ctx, level)
 }
+
+// Handle implements slog.Handler.
+func (h riverLog) Handle(ctx context.Context, r slog.Record) error {
+	h.troubled.Store(true)
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h riverLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return riverLog{h.Handler.WithAttrs(attrs), h.troubled}
+}
+
+// WithGroup implements slog.Handler.
+func (h riverLog) WithGroup(name string) slog.Handler {
+	return riverLog{h.Handler.WithGroup(name), h.troubled}
+}
+
+// trouble says whether River met an error since it was asked last.
+func (q *Queue) trouble() bool { return q.troubled.Swap(false) }
 
 // retryPolicy repeats a failed delivery after 5 s, growing to a minute.
 type retryPolicy struct{}

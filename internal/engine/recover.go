@@ -77,6 +77,25 @@ func (e *Engine) lose(ctx context.Context, x work.Execution) error {
 	return nil
 }
 
+// redeliver resumes what is open: at the start, and whenever River had trouble.
+// After a time without a database it may take jobs for running that ended long
+// ago, and nobody would work on them until they are rescued.
+func (e *Engine) redeliver(ctx context.Context) {
+	e.resume(ctx)
+	ticker := time.NewTicker(leaseBeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if e.o.Queue.trouble() {
+			e.resume(ctx)
+		}
+	}
+}
+
 // resume settles every open tree and delivers again what it waits for: a job
 // may have been lost, or be held by a life that is over. What fails is tried
 // again, with growing waits.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"database/sql"
 	"io"
 	"log/slog"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +38,9 @@ type world struct {
 	crashed  bool                  // the server is being killed: its last words do not count
 	wrap     func(*engine.Options) // what the next start puts between engine and server
 	stop     func()
+
+	queue     *engine.Queue
+	forgetful atomic.Bool // jobs are lost
 }
 
 // noMask masks nothing.
@@ -99,7 +104,14 @@ func (w *world) start() {
 	must(err)
 	vaults := engine.NewVaults(g, w.dir)
 	queue := engine.NewQueue()
-	w.store, err = store.Open(ctx, store.Config{URL: filepath.Join(w.dir, "test.db"), ConnectionHook: queue.Hook}, queue.Enqueue)
+	w.queue = queue
+	enqueue := func(ctx context.Context, tx *sql.Tx, effects []work.Effect) error {
+		if w.forgetful.Load() {
+			return nil
+		}
+		return queue.Enqueue(ctx, tx, effects)
+	}
+	w.store, err = store.Open(ctx, store.Config{URL: filepath.Join(w.dir, "test.db"), ConnectionHook: queue.Hook}, enqueue)
 	must(err)
 	must(queue.Open(ctx, w.store.DB(), w.store.Pool(), "node-1", log))
 	agents := engine.Catalog{}

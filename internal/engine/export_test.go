@@ -1,0 +1,15 @@
+package engine
+
+import (
+	"io"
+	"log/slog"
+)
+
+// MeetTrouble is what River's own words do when it has met an error.
+func (q *Queue) MeetTrouble() {
+	slog.New(riverLog{slog.DiscardHandler, &q.troubled}).Info("Job errored; retrying")
+	if q.troubled.Load() {
+		panic("engine: a failed job is no trouble of the queue's")
+	}
+	slog.New(riverLog{slog.NewTextHandler(io.Discard, nil), &q.troubled}).With("a", 1).WithGroup("g").Error("Completer error (will retry after sleep)")
+}
