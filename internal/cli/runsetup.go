@@ -109,7 +109,7 @@ func (f *foreground) agent(ctx context.Context, project *work.Project) (string, 
 		}
 	}
 	return "", work.Errorf(work.Invalid, "no agent program is installed here, and none is chosen").WithReason("no_agent").
-		WithHint("install one (claudomator agent list shows which), or run a shell script as the agent: --agent command")
+		WithHint("install one (claudomator doctor shows which there are), or run a shell script as the agent: --agent command")
 }
 
 // usable is the error of an agent type that cannot be used, or nil.
@@ -124,7 +124,7 @@ func usable(all []app.AgentInfo, wanted string) error {
 			return nil
 		}
 		return work.Errorf(work.Invalid, "agent %s cannot be used: %s", wanted, orElse(a.Note, "it is not installed")).
-			WithReason("agent_unusable").WithHint("claudomator agent list shows which can")
+			WithReason("agent_unusable").WithHint("claudomator doctor shows which can")
 	}
 	err := work.Errorf(work.Invalid, "there is no agent type %q", wanted).WithReason("no_agent")
 	if meant := nearest(wanted, names); meant != "" {
