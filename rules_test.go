@@ -65,7 +65,7 @@ type fence struct {
 var fences = []fence{
 	{"database/sql", []string{"internal/store", "internal/engine"}, "SQL lives in store; engine only hands its transaction over"},
 	{"modernc.org/sqlite", []string{"internal/store", "internal/engine"}, "SQL lives in store; engine only listens to the database's hooks"},
-	{"github.com/jackc/pgx", []string{"internal/store", "internal/engine"}, "SQL lives in store; engine only listens to notifications"},
+	{"github.com/jackc/pgx", []string{"internal/store", "internal/engine", "test/binary"}, "SQL lives in store; engine only listens to notifications, and test/binary makes databases for tests"},
 	{"github.com/pressly/goose", []string{"internal/store"}, "migrations are part of store"},
 	{"github.com/riverqueue", []string{"internal/engine"}, "the queue can be replaced in one package"},
 	{"os/exec", []string{"internal/git", "internal/sandbox", "internal/agent/scripted", "bench", "test"}, "a process that git and sandbox did not start is one that nobody ends; the scripted agent is itself a process of a run, and is ended with what it starts"},

@@ -22,6 +22,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/claudomator/claudomator/test/binary"
 )
 
 // TestMain lets four run at once: they wait for processes much of the time.
@@ -36,7 +38,7 @@ func TestMain(m *testing.M) {
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	folder := installed(t)
-	bin := build(t)
+	bin := binary.Build(t)
 	for name, p := range programs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

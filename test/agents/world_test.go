@@ -1,7 +1,6 @@
 package agents_test
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,14 +19,11 @@ import (
 	"github.com/claudomator/claudomator/internal/client"
 	"github.com/claudomator/claudomator/internal/work"
 	"github.com/claudomator/claudomator/test/agents/fakellm"
+	"github.com/claudomator/claudomator/test/binary"
 )
 
-const (
-	startLimit = 30 * time.Second
-	stopLimit  = time.Minute
-	// taskLimit is how long a task may take on a busy machine; it takes seconds.
-	taskLimit = 3 * time.Minute
-)
+// taskLimit is how long a task may take on a busy machine; it takes seconds.
+const taskLimit = 3 * time.Minute
 
 // world is a home folder, a repository, a model server, and a server with one
 // agent program.
@@ -43,40 +39,8 @@ type world struct {
 	// subscribed logs the program in with a subscription, where it tells the two apart.
 	subscribed bool
 
-	server *exec.Cmd
-	ended  chan error
+	server *binary.Server
 	api    *client.Client
-}
-
-// build compiles the binary. The tests' cache does not see what the compiler
-// reads; it sees what is looked at here.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "claudomator")
-	const module = "github.com/claudomator/claudomator/cmd/claudomator"
-	goCommand(t, "build", "-o", bin, module)
-	sources := goCommand(t, "list", "-deps", "-f",
-		`{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$.Dir}}/{{.}}
-{{end}}{{range $.EmbedFiles}}{{$.Dir}}/{{.}}
-{{end}}{{.GoMod}}{{end}}{{end}}`, module)
-	for path := range strings.FieldsSeq(sources) {
-		if _, err := os.Stat(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return bin
-}
-
-func goCommand(t *testing.T, args ...string) string {
-	t.Helper()
-	var stderr strings.Builder
-	c := exec.CommandContext(t.Context(), "go", args...)
-	c.Env, c.Stderr = append(os.Environ(), "CGO_ENABLED=0"), &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("go %s: %v\n%s", args[0], err, stderr.String())
-	}
-	return string(out)
 }
 
 // lock names the versions that are pinned, as ./install does.
@@ -149,40 +113,21 @@ func (w *world) serve() {
 	w.program.prepare(w, base)
 	lines := append([]string{"agents:", "  " + w.program.name + ":", "    inherit: [" + strings.Join(w.program.inherit, ", ") + "]"}, w.config...)
 	w.write("config.yaml", strings.Join(lines, "\n")+"\n")
-	log, err := os.OpenFile(w.path("server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	server, err := binary.Launch(binary.Options{Bin: w.bin, Dir: w.dir, Env: w.environ, Log: w.path("server.log")})
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // the server has it, too
-	c := exec.Command(w.bin, "serve", "--addr", "127.0.0.1:0")
-	c.Dir, c.Env, c.Stderr = w.dir, w.environ, log
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to the tests is not one to it
-	stdout, err := c.StdoutPipe()
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		w.Fatal(err)
-	}
-	w.server, w.ended = c, make(chan error, 1)
+	w.server = server
 	w.Cleanup(w.stop)
-	line := make(chan string, 1)
-	go func() {
-		first, _ := bufio.NewReader(stdout).ReadString('\n')
-		line <- strings.TrimSpace(first)
-		_, _ = io.Copy(io.Discard, stdout)
-		w.ended <- c.Wait()
-	}()
-	select {
-	case address := <-line:
-		token, err := os.ReadFile(w.path("data/token"))
-		if address == "" || err != nil {
-			w.Fatalf("the server did not start: %v", err)
-		}
-		w.api = client.New(address, strings.TrimSpace(string(token)), &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
-	case <-time.After(startLimit):
-		w.Fatalf("the server did not start within %s", startLimit)
+	address, err := server.URL()
+	if err != nil {
+		w.Fatal(err)
 	}
+	token, err := binary.Token(w.path("data"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.api = client.New(address, token, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	name, repository, policy := "r", w.path("R"), "human"
 	if _, err := w.api.AddProject(w.Context(), app.ProjectInput{Name: &name, Repository: &repository, Policy: &policy, Agent: &w.program.name}); err != nil {
 		w.Fatal(err)
@@ -191,16 +136,8 @@ func (w *world) serve() {
 
 // stop ends the server as an operator would; nothing of any run may be left then.
 func (w *world) stop() {
-	_ = w.server.Process.Signal(syscall.SIGTERM)
-	select {
-	case err := <-w.ended:
-		if err != nil {
-			w.Errorf("the server ended: %v", err)
-		}
-	case <-time.After(stopLimit):
-		w.Errorf("the server did not stop within %s", stopLimit)
-		_ = w.server.Process.Kill()
-		<-w.ended //nolint:errcheck // killed: the status is known
+	if err := w.server.Stop(); err != nil {
+		w.Error(err)
 	}
 	for _, p := range w.processes() {
 		w.Errorf("left after the end of the server: %s", p)
@@ -300,7 +237,7 @@ func (w *world) processes() []process {
 	var ours []process
 	for _, e := range entries {
 		var pid int
-		if _, err := fmt.Sscan(e.Name(), &pid); err != nil || pid == w.server.Process.Pid {
+		if _, err := fmt.Sscan(e.Name(), &pid); err != nil || pid == w.server.PID() {
 			continue
 		}
 		dir := filepath.Join("/proc", e.Name())

@@ -29,6 +29,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/claudomator/claudomator/test/binary"
 )
 
 const (
@@ -48,7 +50,7 @@ func TestMain(m *testing.M) {
 // TestChaos is all of it, with one binary.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	bin := build(t)
+	bin := binary.Build(t)
 	for name, test := range map[string]func(*testing.T, string){
 		"storm": testStorm, "storm on postgres": testStormPostgres, "git fails": testGitFails, "git hangs": testGitHangs,
 		"disk full": testDiskFull, "database busy": testDatabaseBusy,
@@ -62,16 +64,7 @@ func TestChaos(t *testing.T) {
 
 func testStorm(t *testing.T, bin string) { storm(t, bin, "", kills(t, 1)) }
 
-func testStormPostgres(t *testing.T, bin string) {
-	address := os.Getenv("CLAUDOMATOR_TEST_POSTGRES")
-	if address == "" && os.Getenv("CLAUDOMATOR_CI") != "" {
-		t.Fatal("CLAUDOMATOR_TEST_POSTGRES is not set, and in CI nothing may be skipped")
-	}
-	if address == "" {
-		t.Skip("CLAUDOMATOR_TEST_POSTGRES is not set: see CONTRIBUTING.md")
-	}
-	storm(t, bin, address, kills(t, 4))
-}
+func testStormPostgres(t *testing.T, bin string) { storm(t, bin, binary.Postgres(t), kills(t, 4)) }
 
 // kills is how many are wanted; share divides those of a long storm.
 func kills(t *testing.T, share int) int {

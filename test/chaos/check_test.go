@@ -114,7 +114,7 @@ func (a *audit) remains() {
 
 // events are counted without a gap, and none is told twice.
 func (a *audit) events() {
-	ctx, cancel := context.WithTimeout(a.ctx, startLimit)
+	ctx, cancel := context.WithTimeout(a.ctx, limit)
 	defer cancel()
 	marker := "t-last" // an event that is surely the last one
 	last, err := a.api.CreateTask(ctx, app.TaskRequest{Project: "r", Name: marker})
@@ -303,7 +303,7 @@ func (a *audit) records() {
 		a.w.Errorf("left: run record %s", r.Name())
 	}
 	var left []string
-	for end := time.Now().Add(3 * startLimit); ; time.Sleep(glance) {
+	for end := time.Now().Add(3 * limit); ; time.Sleep(glance) {
 		left = nil
 		workspaces, _ := os.ReadDir(a.w.path("data/workspaces"))
 		for _, d := range workspaces {

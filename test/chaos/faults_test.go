@@ -305,9 +305,9 @@ func testDatabaseBusy(t *testing.T, bin string) {
 
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(startLimit); !done(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(limit); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within %s", what, startLimit)
+			t.Fatalf("%s: not within %s", what, limit)
 		}
 	}
 }

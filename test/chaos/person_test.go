@@ -344,7 +344,7 @@ func (p *person) stuck(ctx context.Context, api *client.Client) (found []string)
 
 // open describes what is not over.
 func (p *person) open(ctx context.Context, api *client.Client) (lines []string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit) // asked when its own time is over
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // asked when its own time is over
 	defer cancel()
 	tasks, err := allTasks(ctx, api)
 	if err != nil {

@@ -98,7 +98,7 @@ func (k *killer) agent() {
 
 func (k *killer) freeze() {
 	k.w.mu.Lock()
-	pid := k.w.server.Process.Pid
+	pid := k.w.server.PID()
 	k.w.mu.Unlock()
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
 	k.wait(50, 600)
@@ -113,7 +113,7 @@ func (k *killer) freeze() {
 // git kills one of the server's own git processes, if there is one at the moment.
 func (k *killer) git() {
 	k.w.mu.Lock()
-	pid := k.w.server.Process.Pid
+	pid := k.w.server.PID()
 	k.w.mu.Unlock()
 	for range 200 {
 		for _, p := range processes() {

@@ -1,28 +1,21 @@
 package chaos_test
 
 import (
-	"bufio"
-	"context"
-	"crypto/rand"
 	"embed"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/claudomator/claudomator/internal/client"
+	"github.com/claudomator/claudomator/test/binary"
 )
 
 //go:embed testdata/*.sh
@@ -36,58 +29,13 @@ type world struct {
 	environ []string
 
 	mu     sync.Mutex
-	server *exec.Cmd     // nil: none runs
-	ended  chan struct{} // closed when it has ended …
-	status error         // … with this
-	url    string
+	server *binary.Server // nil: none runs
+	url    string         // empty: it does not serve
 	starts int
 }
 
-const (
-	startLimit = 30 * time.Second
-	stopLimit  = time.Minute
-)
-
-// build compiles the binary. The tests' cache does not see what the compiler
-// reads; it sees what is looked at here.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "claudomator")
-	args := []string{"build", "-o", bin}
-	environ := append(os.Environ(), "CGO_ENABLED=0")
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "-race" && s.Value == "true" {
-				args, environ = append(args, "-race"), os.Environ()
-			}
-		}
-	}
-	const program = "github.com/claudomator/claudomator/cmd/claudomator"
-	goCommand(t, environ, append(args, program)...)
-	sources := goCommand(t, environ, "list", "-deps", "-f",
-		`{{with .Module}}{{if .Main}}{{$.Dir}}{{range $.GoFiles}}
-{{$.Dir}}/{{.}}{{end}}{{range $.EmbedFiles}}
-{{$.Dir}}/{{.}}{{end}}
-{{.GoMod}}{{end}}{{end}}`, program)
-	for path := range strings.FieldsSeq(sources) {
-		if _, err := os.Stat(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return bin
-}
-
-func goCommand(t *testing.T, environ []string, args ...string) string {
-	t.Helper()
-	var stderr strings.Builder
-	c := exec.CommandContext(t.Context(), "go", args...)
-	c.Env, c.Stderr = environ, &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("go %s: %v\n%s", args[0], err, stderr.String())
-	}
-	return string(out)
-}
+// limit is how long anything may take that takes seconds on a busy machine.
+const limit = 30 * time.Second
 
 // newWorld makes a folder with the scripts, a repository, and where asked a
 // PostgreSQL database that is dropped at the end.
@@ -149,97 +97,56 @@ func (w *world) tryGit(dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// database makes a database of its own on a PostgreSQL server.
-func (w *world) database(address string) string {
+// database makes a database that is dropped at the end.
+func (w *world) database(postgres string) string {
 	w.Helper()
-	u, err := url.Parse(address)
+	database, drop, err := binary.Database(postgres)
 	if err != nil {
-		w.Fatalf("read CLAUDOMATOR_TEST_POSTGRES: %v", err)
-	}
-	name := "chaos_" + strings.ToLower(rand.Text())
-	do := func(statement string) error {
-		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
-		defer cancel()
-		conn, err := pgx.Connect(ctx, address)
-		if err != nil {
-			return fmt.Errorf("connect to PostgreSQL: %w", err)
-		}
-		defer func() { _ = conn.Close(ctx) }()
-		_, err = conn.Exec(ctx, statement)
-		return err
-	}
-	if err := do("CREATE DATABASE " + name); err != nil {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() {
-		if err := do("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+		if err := drop(); err != nil {
 			w.Error(err)
 		}
 	})
-	query := u.Query()
-	query.Set("pool_max_conns", "8")
-	u.Path, u.RawQuery = "/"+name, query.Encode()
-	return u.String()
+	return database
 }
 
-// launch starts the server and answers where its first line, the URL, comes.
-func (w *world) launch(environ ...string) <-chan string {
+// launch starts the server, and does not wait until it serves.
+func (w *world) launch(environ ...string) *binary.Server {
 	w.Helper()
-	log, err := os.OpenFile(w.path("server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	s, err := binary.Launch(binary.Options{
+		Bin: w.bin, Dir: w.dir, Env: append(slices.Clip(w.environ), environ...), Args: []string{"--slots", "6"}, Log: w.path("server.log"),
+	})
 	if err != nil {
-		w.Fatal(err)
-	}
-	defer func() { _ = log.Close() }() // the server has it, too
-	c := exec.Command(w.bin, "serve", "--addr", "127.0.0.1:0", "--slots", "6")
-	c.Dir, c.Env, c.Stderr = w.dir, append(w.environ, environ...), log
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to the tests is not one to it
-	stdout, err := c.StdoutPipe()
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
 		w.Fatal(err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.server, w.ended, w.url = c, make(chan struct{}), ""
+	w.server, w.url = s, ""
 	w.starts++
-	line, ended := make(chan string, 1), w.ended
-	go func() {
-		first, _ := bufio.NewReader(stdout).ReadString('\n')
-		line <- strings.TrimSpace(first)
-		_, _ = io.Copy(io.Discard, stdout)
-		w.status = c.Wait()
-		close(ended)
-	}()
-	return line
+	return s
 }
 
 // start starts the server and waits until it serves.
 func (w *world) start(environ ...string) {
 	w.Helper()
-	select {
-	case address := <-w.launch(environ...):
-		if address == "" {
-			w.Fatal("the server did not start")
-		}
-		w.mu.Lock()
-		w.url = address
-		w.mu.Unlock()
-	case <-time.After(startLimit):
-		w.Fatalf("the server did not start within %s", startLimit)
+	address, err := w.launch(environ...).URL()
+	if err != nil {
+		w.Fatal(err)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.url = address
 }
 
 // kill kills the server and waits until it is dead.
 func (w *world) kill() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.server == nil {
-		return
+	if w.server != nil {
+		w.server.Kill()
 	}
-	_ = w.server.Process.Kill()
-	<-w.ended
 	w.server, w.url = nil, ""
 }
 
@@ -247,14 +154,9 @@ func (w *world) kill() {
 func (w *world) stop() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.server.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-w.ended:
-		w.server, w.url = nil, ""
-		return w.status
-	case <-time.After(stopLimit):
-		return fmt.Errorf("the server did not stop within %s", stopLimit)
-	}
+	err := w.server.Stop()
+	w.server, w.url = nil, ""
+	return err
 }
 
 var errDown = errors.New("no server runs")
@@ -266,11 +168,11 @@ func (w *world) api() (*client.Client, error) {
 	if w.url == "" {
 		return nil, errDown
 	}
-	token, err := os.ReadFile(w.path("data/token"))
+	token, err := binary.Token(w.path("data"))
 	if err != nil {
 		return nil, err
 	}
-	return client.New(w.url, strings.TrimSpace(string(token)), &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), nil
+	return client.New(w.url, token, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), nil
 }
 
 // end ends whatever the test has left.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -21,12 +20,12 @@ import (
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/client"
+	"github.com/claudomator/claudomator/test/binary"
 )
 
-// How long a start, the end of the server and one pass of the suite may take.
+// How long the start of a run and one pass of the suite may take.
 const (
 	startLimit = 30 * time.Second
-	stopLimit  = 30 * time.Second
 	suiteLimit = 2 * time.Minute
 )
 
@@ -58,11 +57,11 @@ func (t tools) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	s, err := start(ctx, t.server, dir)
+	s, err := start(t.server, dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.stop() }()
+	defer s.Kill()
 	runToken, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -73,7 +72,10 @@ func (t tools) run(ctx context.Context) error {
 			all = errors.Join(all, fmt.Errorf("%s: %w", e.path, err))
 		}
 	}
-	return errors.Join(all, s.stop())
+	if err := s.Stop(); err != nil {
+		all = errors.Join(all, fmt.Errorf("%w: %s", err, s.log()))
+	}
+	return all
 }
 
 // endpoint runs the whole suite against one endpoint.
@@ -125,53 +127,26 @@ func proxy(address, token string) (*httptest.Server, error) {
 
 // server is a running claudomator serve.
 type server struct {
+	*binary.Server
 	dir, url, token string
-	process         *exec.Cmd
-	ended           chan struct{} // closed when it has ended …
-	status          error         // … with this
 }
 
-func start(ctx context.Context, program, dir string) (*server, error) {
-	s := &server{dir: dir, ended: make(chan struct{})}
-	// Not ctx: it is asked to end, and waited for.
-	s.process = exec.CommandContext(context.WithoutCancel(ctx), program, "serve", "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"))
-	s.process.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8"}
-	log, err := os.Create(filepath.Join(dir, "log"))
+func start(program, dir string) (*server, error) {
+	data := filepath.Join(dir, "data")
+	process, err := binary.Launch(binary.Options{
+		Bin: program, Env: []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8"},
+		Args: []string{"--data-dir", data}, Log: filepath.Join(dir, "log"),
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }()
-	s.process.Stderr = log
-	out, err := s.process.StdoutPipe()
-	if err != nil {
-		return nil, err
+	s := &server{Server: process, dir: dir}
+	if s.url, err = s.URL(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %s", err, s.log()), s.Stop())
 	}
-	if err := s.process.Start(); err != nil {
-		return nil, fmt.Errorf("start the server: %w", err)
+	if s.token, err = binary.Token(data); err != nil {
+		return nil, errors.Join(fmt.Errorf("read the server's token: %w", err), s.Stop())
 	}
-	first := make(chan string, 1)
-	go func() {
-		defer close(s.ended)
-		lines := bufio.NewScanner(out)
-		if lines.Scan() {
-			first <- lines.Text()
-		}
-		for lines.Scan() { // so that it never waits for us
-		}
-		s.status = s.process.Wait()
-	}()
-	select {
-	case s.url = <-first:
-	case <-s.ended:
-		return nil, fmt.Errorf("the server has ended: %w: %s", s.status, s.log())
-	case <-time.After(startLimit):
-		return nil, errors.Join(fmt.Errorf("the server does not start: %s", s.log()), s.stop())
-	}
-	token, err := os.ReadFile(filepath.Join(dir, "data", "token"))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read the server's token: %w", err), s.stop())
-	}
-	s.token = strings.TrimSpace(string(token))
 	return s, nil
 }
 
@@ -204,20 +179,4 @@ func (s *server) begin(ctx context.Context) (token string, err error) {
 		}
 	}
 	return "", fmt.Errorf("the run does not begin: %s", s.log())
-}
-
-// stop ends the server and waits for it.
-func (s *server) stop() error {
-	_ = s.process.Process.Signal(syscall.SIGTERM) // it may have ended
-	select {
-	case <-s.ended:
-	case <-time.After(stopLimit):
-		_ = s.process.Process.Kill()
-		<-s.ended
-		return errors.New("the server did not end when it was asked to")
-	}
-	if s.status != nil {
-		return fmt.Errorf("the server ended badly: %w: %s", s.status, s.log())
-	}
-	return nil
 }

@@ -36,7 +36,7 @@ func (w *world) check() (found []string) {
 			return []string{err.Error()}
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	api := client.New(w.url, w.token(), http.DefaultClient)
 	if err := w.checkEvents(ctx); err != nil {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/claudomator/claudomator/test/binary"
 )
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
@@ -56,7 +58,7 @@ func serve(ts *testscript.TestScript, args []string) {
 
 func stop(ts *testscript.TestScript, _ []string) { ts.Check(worldOf(ts).stop()) }
 
-func kill9(ts *testscript.TestScript, _ []string) { ts.Check(worldOf(ts).kill()) }
+func kill9(ts *testscript.TestScript, _ []string) { worldOf(ts).kill() }
 
 func rounds(ts *testscript.TestScript, args []string) {
 	n, err := strconv.Atoi(args[0])
@@ -65,7 +67,7 @@ func rounds(ts *testscript.TestScript, args []string) {
 	for i := range n {
 		ts.Setenv("ROUND", strconv.Itoa(i+1))
 		ts.Check(ts.Exec("sh", "-eu", ts.MkAbs(args[1])))
-		ts.Check(w.kill())
+		w.kill()
 		serve(ts, w.flags)
 		ts.Check(ts.Exec("sh", "-eu", ts.MkAbs(args[2])))
 	}
@@ -128,8 +130,8 @@ func ask(ts *testscript.TestScript, args []string) {
 }
 
 func (w *world) token() string {
-	data, _ := os.ReadFile(w.path("data/token")) // without one the answer is 401
-	return strings.TrimSpace(string(data))
+	token, _ := binary.Token(w.path("data")) // without one the answer is 401
+	return token
 }
 
 // field checks a field of the last stdout.

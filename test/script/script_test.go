@@ -40,13 +40,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime/debug"
-	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/claudomator/claudomator/test/binary"
 )
 
 // TestMain lets more scripts run at once than there are cores: they wait for
@@ -61,18 +60,9 @@ func TestMain(m *testing.M) {
 // TestScripts runs every script on both databases.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	bin := build(t)
+	bin := binary.Build(t)
 	t.Run("sqlite", func(t *testing.T) { run(t, bin, "") })
-	t.Run("postgres", func(t *testing.T) {
-		address := os.Getenv("CLAUDOMATOR_TEST_POSTGRES")
-		if address == "" && os.Getenv("CLAUDOMATOR_CI") != "" {
-			t.Fatal("CLAUDOMATOR_TEST_POSTGRES is not set, and in CI nothing may be skipped")
-		}
-		if address == "" {
-			t.Skip("CLAUDOMATOR_TEST_POSTGRES is not set: see CONTRIBUTING.md")
-		}
-		run(t, bin, address)
-	})
+	t.Run("postgres", func(t *testing.T) { run(t, bin, binary.Postgres(t)) })
 }
 
 func run(t *testing.T, bin, postgres string) {
@@ -82,48 +72,6 @@ func run(t *testing.T, bin, postgres string) {
 		Setup: func(env *testscript.Env) error { return setUp(env, bin, postgres) },
 		Cmds:  commands(),
 	})
-}
-
-// build compiles the binary, with the race detector where the tests have it.
-// The tests' cache does not see what the compiler reads; it sees what is looked
-// at here, so that a changed source runs the scripts again.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "claudomator")
-	args := []string{"build", "-o", bin}
-	environ := append(os.Environ(), "CGO_ENABLED=0")
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "-race" && s.Value == "true" {
-				args, environ = append(args, "-race"), os.Environ()
-			}
-		}
-	}
-	const program = "github.com/claudomator/claudomator/cmd/claudomator"
-	goCommand(t, environ, append(args, program)...)
-	sources := goCommand(t, environ, "list", "-deps", "-f",
-		`{{with .Module}}{{if .Main}}{{$.Dir}}{{range $.GoFiles}}
-{{$.Dir}}/{{.}}{{end}}{{range $.EmbedFiles}}
-{{$.Dir}}/{{.}}{{end}}
-{{.GoMod}}{{end}}{{end}}`, program)
-	for path := range strings.FieldsSeq(sources) {
-		if _, err := os.Stat(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return bin
-}
-
-func goCommand(t *testing.T, environ []string, args ...string) string {
-	t.Helper()
-	var stderr strings.Builder
-	c := exec.CommandContext(t.Context(), "go", args...)
-	c.Env, c.Stderr = environ, &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("go %s: %v\n%s", args[0], err, stderr.String())
-	}
-	return string(out)
 }
 
 // setUp makes a script's world: an empty home, git with an identity, and where
@@ -139,11 +87,12 @@ func setUp(env *testscript.Env, bin, postgres string) error {
 	set("GIT_CONFIG_NOSYSTEM", "1")
 	set("CLAUDOMATOR_DATA_DIR", w.path("data"))
 	if postgres != "" {
-		address, err := w.database(postgres)
+		database, drop, err := binary.Database(postgres)
 		if err != nil {
 			return err
 		}
-		set("CLAUDOMATOR_DATABASE", address)
+		w.drop = drop
+		set("CLAUDOMATOR_DATABASE", database)
 	}
 	w.env = func() []string { return env.Vars }
 	identity := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"

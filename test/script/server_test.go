@@ -1,21 +1,16 @@
 package script_test
 
 import (
-	"bufio"
-	"context"
-	"crypto/rand"
 	"fmt"
-	"io"
-	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/claudomator/claudomator/test/binary"
 )
 
 type worldKey struct{}
@@ -26,8 +21,7 @@ type world struct {
 	dir       string
 	bin       string
 	env       func() []string
-	server    *exec.Cmd // nil: none runs
-	ended     chan error
+	server    *binary.Server // nil: none runs
 	url       string
 	flags     []string // arguments of the last start
 	checkouts map[string]checkout
@@ -40,113 +34,46 @@ type checkout struct {
 	status []string
 }
 
-const (
-	startLimit = 20 * time.Second
-	stopLimit  = 30 * time.Second
-)
+// limit is how long anything may take that takes seconds on a busy machine.
+const limit = 30 * time.Second
 
 func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
-// database makes a database of its own on a PostgreSQL server.
-func (w *world) database(address string) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", fmt.Errorf("read CLAUDOMATOR_TEST_POSTGRES: %w", err)
-	}
-	name := "script_" + strings.ToLower(rand.Text())
-	do := func(statement string) error {
-		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
-		defer cancel()
-		conn, err := pgx.Connect(ctx, address)
-		if err != nil {
-			return fmt.Errorf("connect to PostgreSQL: %w", err)
-		}
-		defer func() { _ = conn.Close(ctx) }()
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("%s: %w", statement, err)
-		}
-		return nil
-	}
-	if err := do("CREATE DATABASE " + name); err != nil {
-		return "", err
-	}
-	w.drop = func() error { return do("DROP DATABASE " + name + " WITH (FORCE)") }
-	query := u.Query()
-	query.Set("pool_max_conns", "8") // many scripts share the server's connections
-	u.Path, u.RawQuery = "/"+name, query.Encode()
-	return u.String(), nil
-}
-
-// start runs the server and waits for its first line, the URL. Leading
-// NAME=VALUE arguments are for its environment.
-func (w *world) start(environ []string, args []string) error {
+// start runs the server and waits until it serves. Leading NAME=VALUE arguments
+// are for its environment.
+func (w *world) start(environ []string, args []string) (err error) {
 	if w.server != nil {
 		return fmt.Errorf("the server runs already")
 	}
-	log, err := os.OpenFile(w.path("server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }() // the server has it, too
 	flags := args
 	for len(flags) > 0 && strings.Contains(flags[0], "=") && flags[0][0] != '-' {
 		environ, flags = append(environ, flags[0]), flags[1:]
 	}
-	c := exec.Command(w.bin, append([]string{"serve", "--addr", "127.0.0.1:0"}, flags...)...)
-	c.Dir, c.Env, c.Stderr = w.dir, environ, log
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to the tests is not one to it
-	stdout, err := c.StdoutPipe()
+	w.flags = args
+	w.server, err = binary.Launch(binary.Options{Bin: w.bin, Dir: w.dir, Env: environ, Args: flags, Log: w.path("server.log")})
 	if err != nil {
 		return err
 	}
-	if err := c.Start(); err != nil {
+	if w.url, err = w.server.URL(); err != nil {
+		w.kill()
 		return err
 	}
-	w.server, w.flags, w.ended = c, args, make(chan error, 1)
-	line := make(chan string, 1)
-	go func() {
-		first, _ := bufio.NewReader(stdout).ReadString('\n')
-		line <- strings.TrimSpace(first)
-		_, _ = io.Copy(io.Discard, stdout)
-		w.ended <- c.Wait()
-	}()
-	select {
-	case w.url = <-line:
-		if w.url != "" {
-			return os.WriteFile(w.path("server.pid"), fmt.Appendln(nil, c.Process.Pid), 0o600)
-		}
-		err = <-w.ended
-		w.server = nil
-		return fmt.Errorf("the server did not start: %w", err)
-	case <-time.After(startLimit):
-		return fmt.Errorf("the server did not start within %s", startLimit)
-	}
+	return os.WriteFile(w.path("server.pid"), fmt.Appendln(nil, w.server.PID()), 0o600)
 }
 
 // stop asks the server to end, and waits until it has.
 func (w *world) stop() error {
-	if err := w.server.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("stop the server: %w", err)
-	}
-	select {
-	case err := <-w.ended:
-		w.server = nil
-		return err
-	case <-time.After(stopLimit):
-		return fmt.Errorf("the server did not stop within %s", stopLimit)
-	}
+	err := w.server.Stop()
+	w.server = nil
+	return err
 }
 
 // kill kills the server.
-func (w *world) kill() error {
-	if err := w.server.Process.Kill(); err != nil {
-		return fmt.Errorf("kill the server: %w", err)
-	}
-	<-w.ended //nolint:errcheck // killed: the status is known
+func (w *world) kill() {
+	w.server.Kill()
 	w.server = nil
-	return nil
 }
 
 // end is the end of every script.
@@ -164,9 +91,6 @@ func (w *world) end() {
 	left := w.leftovers()
 	for _, p := range left {
 		found = append(found, "left after the end of the server: "+p.String())
-	}
-	if w.server != nil {
-		_ = w.kill()
 	}
 	for _, p := range left {
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)

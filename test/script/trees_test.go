@@ -16,7 +16,7 @@ import (
 func hold(ts *testscript.TestScript, args []string) {
 	long, err := time.ParseDuration(args[0])
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit+long)
+	ctx, cancel := context.WithTimeout(context.Background(), limit+long)
 	db, lock, err := openDatabase(ctx, ts)
 	ts.Check(err)
 	conn, err := db.Conn(ctx)
