@@ -151,8 +151,11 @@ func (g *Git) EmptyBin(ctx context.Context, bin string, before time.Time) (int, 
 			continue
 		}
 		entry := strings.TrimSuffix(file, binSuffix)
-		if info, err := os.Lstat(entry); err == nil && !info.IsDir() {
+		switch info, err := os.Lstat(entry); {
+		case err == nil && !info.IsDir():
 			continue // not what was put there
+		case missing(err) && g.opts.Now().Sub(mark.At) < time.Minute:
+			continue // it is just being put there
 		}
 		if err := removeAll(entry); err != nil {
 			return gone, storageError("delete "+entry, err)

@@ -171,7 +171,7 @@ func TestB12StashesStayPrivate(t *testing.T) {
 	if l.show(two.Head, "a") != "one\ntwo" {
 		t.Errorf("a holds %q", l.show(two.Head, "a"))
 	}
-	kept, err := l.vault.Refs(l.ctx(), keptPrefix+"t1/")
+	kept, err := l.vault.Refs(l.ctx(), KeptPrefix+"t1/")
 	if err != nil || len(kept) == 0 {
 		t.Fatalf("kept %v, %v", kept, err)
 	}

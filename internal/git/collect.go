@@ -323,7 +323,7 @@ func (c *collection) extras(ctx context.Context) error {
 			}
 			continue
 		}
-		ref := keptPrefix + c.ws.name() + "/" + hash
+		ref := KeptPrefix + c.ws.name() + "/" + hash
 		if err := v.putRef(ctx, ref, hash); err != nil {
 			return err
 		}
@@ -338,8 +338,6 @@ func (c *collection) extras(ctx context.Context) error {
 	}
 	return nil
 }
-
-const keptPrefix = "refs/claudomator/kept/"
 
 // name is the workspace's part in private refs.
 func (w *workspace) name() string {

@@ -206,7 +206,7 @@ func TestDiscardKeepsWorkAndTheBinItsTime(t *testing.T) {
 	if x := l.show(d.Snapshot, "a") + l.show(d.Snapshot, "u") + l.show(d.Snapshot, "l.log") + l.show(d.Snapshot, "c"); x != "threeulc" {
 		t.Fatalf("snapshot holds %q", x)
 	}
-	kept, err := l.vault.Refs(l.ctx(), keptPrefix+"t/")
+	kept, err := l.vault.Refs(l.ctx(), KeptPrefix+"t/")
 	if err != nil || len(kept) < 2 { // the stash and the commit
 		t.Fatalf("kept %v, %v", kept, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -37,6 +38,7 @@ type treeEntry struct {
 type commitInfo struct {
 	tree    string
 	parents []string
+	at      time.Time // of its committer; zero when that cannot be read
 	message string
 }
 
@@ -160,6 +162,8 @@ func parseCommit(data []byte) (c commitInfo, err error) {
 			c.tree = value
 		case key == "parent" && isHash(value):
 			c.parents = append(c.parents, value)
+		case key == "committer":
+			c.at = signedAt(value)
 		}
 	}
 	if c.tree == "" {
@@ -167,6 +171,22 @@ func parseCommit(data []byte) (c commitInfo, err error) {
 	}
 	return c, nil
 }
+
+// signedAt reads the time of "NAME <MAIL> SECONDS ZONE".
+func signedAt(line string) time.Time {
+	fields := strings.Fields(line)
+	if len(fields) < 2 {
+		return time.Time{}
+	}
+	seconds, err := strconv.ParseInt(fields[len(fields)-2], 10, 64)
+	if err != nil || seconds < 0 || seconds > lastSecond {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
+// lastSecond is the end of the year 9999: later times are not written in JSON.
+const lastSecond = 253402300799
 
 func (v *Vault) treeOf(ctx context.Context, commit string) (string, error) {
 	c, err := v.commit(ctx, commit)

@@ -135,7 +135,7 @@ func (c *collection) advance(ctx context.Context, branchHead string) error {
 			}
 			if len(conflicts) > 0 {
 				c.out.Head, c.out.Conflicts = branchHead, conflicts
-				kept := keptPrefix + c.ws.name() + "/" + c.head
+				kept := KeptPrefix + c.ws.name() + "/" + c.head
 				c.out.warn(WarnExtraCommits, "the work conflicts with the branch's head and was kept", kept)
 				if err := v.putRef(ctx, kept, c.head); err != nil {
 					return err

@@ -15,9 +15,15 @@ import (
 // refs/claudomator/snapshots/<task>/<time>.
 const SnapshotPrefix = "refs/claudomator/snapshots/"
 
+// KeptPrefix is where commits are kept that no result holds:
+// refs/claudomator/kept/<task>/<commit>.
+const KeptPrefix = "refs/claudomator/kept/"
+
 // SnapshotInfo describes one snapshot.
 type SnapshotInfo struct {
 	Ref, Commit string
+	Parent      string // "" when it stands on nothing
+	At          time.Time
 	Message     string
 	Omitted     []string // left out for size or because they were unreadable; only right after Snapshot
 }
@@ -178,7 +184,7 @@ func (c *collection) keepHead(ctx context.Context) error {
 			}
 		}
 	}
-	return v.putRef(ctx, keptPrefix+ws.name()+"/"+c.head, c.head)
+	return v.putRef(ctx, KeptPrefix+ws.name()+"/"+c.head, c.head)
 }
 
 // setGitAside moves an unreadable .git out of the work tree without deleting it.
@@ -205,13 +211,17 @@ func (v *Vault) Snapshots(ctx context.Context, prefix string) ([]SnapshotInfo, e
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, SnapshotInfo{Ref: ref, Commit: refs[ref], Message: c.message})
+		info := SnapshotInfo{Ref: ref, Commit: refs[ref], At: c.at, Message: c.message}
+		if len(c.parents) > 0 {
+			info.Parent = c.parents[0]
+		}
+		all = append(all, info)
 	}
 	return all, nil
 }
 
-// Restore writes the files of a ref into a new or empty directory. To restore
-// to a branch, set the branch to the snapshot's commit with SetRef.
+// Restore writes the files of a ref into a new or empty directory: contents,
+// executable bits, links as links. To restore to a branch, use NewBranch.
 func (v *Vault) Restore(ctx context.Context, ref, dir string) error {
 	commit, err := v.Resolve(ctx, ref)
 	if err != nil {
