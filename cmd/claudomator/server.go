@@ -121,12 +121,14 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 	s.service = app.New(app.Options{
 		Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Tokens: s.store,
 		Diffs: s.vaults, Transcripts: engine.Transcripts{DataDir: s.cfg.DataDir}, Agents: s.agents, Repositories: s.vaults,
+		Disk: engine.Disk{DataDir: s.cfg.DataDir, Database: s.databaseFile(), Retention: s.retention()}, Vaults: s.vaults,
 		IDs: app.RandomIDs{}, Now: time.Now, Log: s.log,
 		Defaults: app.Defaults{
 			Timeout: s.cfg.Limits.Task, Wall: s.cfg.Limits.Wall, Silence: s.cfg.Limits.Silence, JudgeTimeout: s.cfg.Limits.Judge,
 			GateTimeout: s.cfg.Limits.Judge, Isolation: string(sandbox.LevelNone), Models: models,
 		},
 		Committed: func(c work.ChangeSet) { s.engine.Committed(c) },
+		Reclaim:   func(ctx context.Context, bin bool) (*app.Reclaimed, error) { return s.engine.Reclaim(ctx, bin) },
 		Parked:    func(id work.ExecutionID) { s.engine.Park(id) },
 	})
 	return s.service.EnsureToken(ctx, "local", secret)
@@ -218,10 +220,20 @@ func (s *server) engineOptions(url string) engine.Options {
 		Core: s.service, Schedule: s.store, Tasks: s.store, Queue: s.queue, Vaults: s.vaults, Host: s.host,
 		Agents: s.agents, DataDir: s.cfg.DataDir, Node: s.node, Slots: s.cfg.Slots, PerAgent: perAgent,
 		Bin: bin, MCPURL: url + "/mcp", Mask: s.mask, Hide: s.hide, Now: time.Now, Log: s.log,
-		Retention: engine.Retention{
-			Workspaces: s.cfg.Retention.Workspaces, Bin: s.cfg.Retention.Bin, Transcripts: s.cfg.Retention.Transcripts,
-		},
+		Retention: s.retention(),
 	}
+}
+
+func (s *server) retention() app.Retention {
+	return app.Retention{Workspaces: s.cfg.Retention.Workspaces, Bin: s.cfg.Retention.Bin, Transcripts: s.cfg.Retention.Transcripts}
+}
+
+// databaseFile is where SQLite keeps the database; "" with another.
+func (s *server) databaseFile() string {
+	if s.cfg.Database.Reveal() != "" {
+		return ""
+	}
+	return s.cfg.SQLiteFile()
 }
 
 // work serves requests and runs the engine until ctx ends, or one of them fails.

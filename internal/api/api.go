@@ -56,6 +56,7 @@ func newServer(o Options) *server {
 	s.executions(h)
 	s.merges(h)
 	s.settings(h)
+	s.disk(h)
 	s.streams(h)
 	s.doc = finish(h.OpenAPI())
 	s.documents()

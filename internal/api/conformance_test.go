@@ -85,6 +85,7 @@ func TestClientIsAsTheService(t *testing.T) {
 		id := s.tasks()
 		s.reviewed(id)
 		s.children()
+		s.disk()
 		s.listening()
 		all = append(all, s.lore)
 	}
@@ -291,6 +292,26 @@ func (s subject) children() {
 	cancel(s.CancelTask(s.ctx, string(parent.ID)))
 	s.lore.note("RemoveTask", nil, s.RemoveTask(s.ctx, string(parent.ID)))
 	s.lore.note("RemoveTask", nil, s.RemoveTask(s.ctx, string(parent.ID)))
+}
+
+// disk is measured and freed, and what was kept is brought back.
+func (s subject) disk() {
+	seen[*app.DiskUse](s, "Disk")(s.Disk(s.ctx))
+	reclaim := seen[*app.Reclaimed](s, "ReclaimDisk")
+	reclaim(s.ReclaimDisk(s.ctx, app.ReclaimRequest{}))
+	reclaim(s.ReclaimDisk(s.ctx, app.ReclaimRequest{EmptyBin: true}))
+	kept := seen[[]app.Snapshot](s, "Snapshots")
+	all := kept(s.Snapshots(s.ctx, ""))
+	kept(s.Snapshots(s.ctx, "gon"))
+	kept(s.Snapshots(s.ctx, "nosuchtask"))
+	restore := seen[*app.Restored](s, "RestoreSnapshot")
+	for _, in := range []app.RestoreRequest{
+		{Snapshot: all[0].Ref, To: "/new"}, {Snapshot: all[0].Commit, Branch: "saved", Task: "gone"}, {Snapshot: all[0].Commit, To: "/old"},
+		{Snapshot: all[0].Commit, To: "here"}, {Snapshot: all[0].Commit}, {Snapshot: all[0].Commit, To: "/new", Branch: "b"},
+		{Snapshot: "nosuch", To: "/new"}, {To: "/new"}, {Snapshot: all[0].Commit, Branch: "a..b"}, {Snapshot: "c0ffee", To: "/new"},
+	} {
+		restore(s.RestoreSnapshot(s.ctx, in))
+	}
 }
 
 // listening reads all events from the beginning.

@@ -28,6 +28,7 @@ func humaConfig(version string) huma.Config {
 	describe[work.Outcome, outcome](schemas)
 	describe[work.MergeStatus, mergeStatus](schemas)
 	describe[work.Code, code](schemas)
+	describe[app.SnapshotKind, snapshotKind](schemas)
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -57,10 +58,12 @@ func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "agents", Description: "The agent programs of the server's machine"},
 		{Name: "attention", Description: "What waits for a person"},
+		{Name: "disk", Description: "What the server's data uses, and freeing it"},
 		{Name: "events", Description: "What happens, as it happens"},
 		{Name: "executions", Description: "Single runs of an agent or of gates, and what they printed"},
 		{Name: "merges", Description: "Landings of accepted work on a branch"},
 		{Name: "projects", Description: "Repositories, with their commands, policies and limits"},
+		{Name: "rescue", Description: "What is kept of tasks beside their results"},
 		{Name: "roles", Description: "Who plays builder, checker and the other roles, and how"},
 		{Name: "stats", Description: "Counts"},
 		{Name: "tasks", Description: "Units of work, from words to a landed commit"},
@@ -84,6 +87,7 @@ type (
 	outcome        string
 	mergeStatus    string
 	code           string
+	snapshotKind   string
 )
 
 func (stringList) Schema(huma.Registry) *huma.Schema {
@@ -106,6 +110,7 @@ func (executionKind) Schema(huma.Registry) *huma.Schema  { return oneOf(work.Exe
 func (outcome) Schema(huma.Registry) *huma.Schema        { return oneOf(work.Outcomes()) }
 func (mergeStatus) Schema(huma.Registry) *huma.Schema    { return oneOf(work.MergeStatuses()) }
 func (code) Schema(huma.Registry) *huma.Schema           { return oneOf(work.Codes()) }
+func (snapshotKind) Schema(huma.Registry) *huma.Schema   { return oneOf(app.SnapshotKinds()) }
 
 func oneOf[T ~string](values []T) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeString}

@@ -43,6 +43,29 @@ func (s *server) merges(h huma.API) {
 		func(ctx context.Context, in *Ref) (*work.Merge, error) { return api.AbortMerge(ctx, in.ID) })
 }
 
+func (s *server) disk(h huma.API) {
+	api := s.o.API
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/disk", id: "Disk", summary: "Show what the server's data uses on the disk",
+		about: "By task and by project, largest first. Everything is looked at for each answer: with many files it takes seconds."},
+		func(ctx context.Context, _ *struct{}) (*app.DiskUse, error) { return api.Disk(ctx) })
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/disk/reclaim", id: "ReclaimDisk", summary: "Move the workspaces of tasks that are over to the bin now",
+		about: "What they hold and the vault does not is kept as a snapshot first; a task that runs, or waits for a person, keeps its workspace. With empty_bin what is in the bin is deleted, for good."},
+		func(ctx context.Context, in *struct{ Body *app.ReclaimRequest }) (*app.Reclaimed, error) {
+			return api.ReclaimDisk(ctx, value(in.Body))
+		})
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/rescue", id: "Snapshots", summary: "List what is kept of tasks, newest first",
+		about: "Workspaces as they stood before they were reset or removed, and commits that no result holds; of removed tasks their result, too."},
+		func(ctx context.Context, _ *struct{}) ([]app.Snapshot, error) { return list(api.Snapshots(ctx, "")) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/tasks/{id}/rescue", id: "TaskSnapshots", summary: "List what is kept of a task, newest first",
+		about: "The task may have been removed: then only its id, or the beginning of it, is known."},
+		func(ctx context.Context, in *Ref) ([]app.Snapshot, error) { return list(api.Snapshots(ctx, in.ID)) })
+	add(s, h, endpoint{method: http.MethodPost, path: "/api/rescue", id: "RestoreSnapshot", summary: "Restore a snapshot to a folder or a branch", status: http.StatusCreated,
+		about: "The server's user writes, on the server's machine: into a new or empty folder outside of the data folder, or a new branch of the project's repository. A snapshot of files holds ignored files, too."},
+		func(ctx context.Context, in *struct{ Body app.RestoreRequest }) (*app.Restored, error) {
+			return api.RestoreSnapshot(ctx, in.Body)
+		})
+}
+
 // RoleName names a role in the path.
 type RoleName struct {
 	Name string `path:"name" doc:"The role's name"`

@@ -57,6 +57,12 @@ type API interface {
 	CreateToken(ctx context.Context, name string, scope Scope) (*NewToken, error)
 	RevokeToken(ctx context.Context, ref string) error
 
+	Disk(ctx context.Context) (*DiskUse, error)
+	ReclaimDisk(ctx context.Context, in ReclaimRequest) (*Reclaimed, error)
+	// Snapshots lists what the vaults keep of a task, or of all tasks (empty).
+	Snapshots(ctx context.Context, taskRef string) ([]Snapshot, error)
+	RestoreSnapshot(ctx context.Context, in RestoreRequest) (*Restored, error)
+
 	Attention(ctx context.Context) ([]work.Item, error)
 	Agents(ctx context.Context) ([]AgentInfo, error)
 	Stats(ctx context.Context) (*Stats, error)

@@ -26,6 +26,7 @@ func Operations() []Operation {
 	web := no("built with the web surface")
 	op := func(name string, rest, cli, mcp Offer) Operation { return Operation{name, rest, cli, mcp, web} }
 	hand, secret := no("what is removed is gone: a person does it by hand"), no("credentials are the person's own: what an agent reads must not get it any")
+	machine := no("the server's disk is the person's to look after: no task needs it, and an agent could write anywhere on it")
 	return []Operation{
 		op("AddProject", as("POST /api/projects"), as("project add"), as("add_project")),
 		op("Projects", as("GET /api/projects"), as("project list"), as("list_projects")),
@@ -70,6 +71,10 @@ func Operations() []Operation {
 		op("Tokens", as("GET /api/tokens"), as("token list"), secret),
 		op("CreateToken", as("POST /api/tokens"), as("token create"), secret),
 		op("RevokeToken", as("DELETE /api/tokens/{id}"), as("token revoke"), secret),
+		op("Disk", as("GET /api/disk"), as("disk"), machine),
+		op("ReclaimDisk", as("POST /api/disk/reclaim"), as("disk"), machine),
+		op("Snapshots", as("GET /api/rescue", "GET /api/tasks/{id}/rescue"), as("rescue"), machine),
+		op("RestoreSnapshot", as("POST /api/rescue"), as("rescue"), machine),
 
 		op("Attention", as("GET /api/attention"), as("attention"), as("list_attention")),
 		op("Agents", as("GET /api/agents"), as("agent list"), as("list_agents")),

@@ -22,12 +22,17 @@ type Options struct {
 	Transcripts  Transcripts
 	Agents       AgentCatalog
 	Repositories Repositories
+	Disk         Disk
+	Vaults       Vaults
 	IDs          work.IDs
 	Now          func() time.Time
 	Defaults     Defaults
 	Log          *slog.Logger
 	// Committed is told of every commit, after it: the engine's timers.
 	Committed func(work.ChangeSet)
+	// Reclaim moves the workspaces of tasks that are over to the bin, and empties
+	// the bin when asked to.
+	Reclaim func(ctx context.Context, emptyBin bool) (*Reclaimed, error)
 	// Parked is told that a run has asked a person, and is to end.
 	Parked func(work.ExecutionID)
 }

@@ -159,7 +159,7 @@ limit is exhausted, 7 unavailable or timed out, 8 the awaited task ended badly,
 func newRootCommand(s *shell) *cobra.Command {
 	root := newGroup("claudomator", "Turn goals into shipped code with coding agents",
 		newRunCommand(s), newServeCommand(s), newProjectCommand(s), newTaskCommand(s), newMergeCommand(s), newAttentionCommand(s),
-		newEventsCommand(s), newRoleCommand(s), newAgentCommand(s), newTokenCommand(s), newToolCommand(s), newScriptedCommand(s), newConfigCommand(s),
+		newEventsCommand(s), newDiskCommand(s), newRescueCommand(s), newRoleCommand(s), newAgentCommand(s), newTokenCommand(s), newToolCommand(s), newScriptedCommand(s), newConfigCommand(s),
 		newDoctorCommand(s), newDemoCommand(s), newVersionCommand(s), newCompletionCommand(s))
 	root.Long = rootHelp
 	root.Example = "  claudomator demo\n  claudomator run --agent claude \"Fix the rounding of prices\"\n  claudomator serve\n  claudomator project add shop --repo ~/src/shop --policy checked\n" +

@@ -228,6 +228,29 @@ func (c *Client) RevokeToken(ctx context.Context, ref string) error {
 	return err
 }
 
+// Disk is what the server's data uses.
+func (c *Client) Disk(ctx context.Context) (*app.DiskUse, error) {
+	return call[*app.DiskUse](ctx, c, get(path("disk")))
+}
+
+// ReclaimDisk frees what tasks that are over use.
+func (c *Client) ReclaimDisk(ctx context.Context, in app.ReclaimRequest) (*app.Reclaimed, error) {
+	return call[*app.Reclaimed](ctx, c, post(path("disk", "reclaim"), in))
+}
+
+// Snapshots lists what is kept of a task, or of all tasks.
+func (c *Client) Snapshots(ctx context.Context, taskRef string) ([]app.Snapshot, error) {
+	if taskRef == "" {
+		return call[[]app.Snapshot](ctx, c, get(path("rescue")))
+	}
+	return call[[]app.Snapshot](ctx, c, get(path("tasks", taskRef, "rescue")))
+}
+
+// RestoreSnapshot restores one to a folder or a branch.
+func (c *Client) RestoreSnapshot(ctx context.Context, in app.RestoreRequest) (*app.Restored, error) {
+	return call[*app.Restored](ctx, c, post(path("rescue"), in))
+}
+
 // Attention lists all that needs a person.
 func (c *Client) Attention(ctx context.Context) ([]work.Item, error) {
 	return call[[]work.Item](ctx, c, get(path("attention")))

@@ -55,26 +55,24 @@ type Mask interface {
 }
 
 // Retention says how long finished things stay on the disk.
-type Retention struct {
-	Workspaces, Bin, Transcripts time.Duration
-}
+type Retention = app.Retention
 
 // Engine carries out effects. Make one with New, then Run it.
 type Engine struct {
-	o        Options
-	vaults   *Vaults
-	slots    slots
-	timer    alarm
-	mu       sync.Mutex
-	parking  map[work.ExecutionID]context.CancelCauseFunc // running agents
-	held     map[work.ExecutionID]int                     // begun here, and not reported yet, by deliveries
-	landings map[work.MergeID]chan struct{}               // being landed; closed when that is over
-	stop     context.Context                              // ends when the server stops
+	o       Options
+	vaults  *Vaults
+	slots   slots
+	timer   alarm
+	mu      sync.Mutex
+	parking map[work.ExecutionID]context.CancelCauseFunc // running agents
+	held    map[work.ExecutionID]int                     // begun here, and not reported yet, by deliveries
+	claims  claims                                       // landings under way, and workspaces in use
+	stop    context.Context                              // ends when the server stops
 }
 
 // New makes an engine and joins it to its queue; it starts nothing.
 func New(o Options) *Engine {
-	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}, held: map[work.ExecutionID]int{}, landings: map[work.MergeID]chan struct{}{}}
+	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}, held: map[work.ExecutionID]int{}}
 	e.vaults = o.Vaults
 	e.slots = newSlots(o.Slots, o.PerAgent)
 	e.timer = newAlarm()

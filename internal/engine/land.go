@@ -117,7 +117,9 @@ var errTurn = errors.New("other landings of the project are before it")
 // land builds all merges aside and moves the target once. Whatever prevents it
 // is a named refusal, and the target is as it was.
 func (e *Engine) land(ctx context.Context, f work.Effect) error {
-	release, err := e.alone(ctx, f.Merge)
+	// A second delivery would find the target busy, and report the landing refused
+	// that the first one completes. After it, it finds that nothing is left to do.
+	release, err := e.claims.take(ctx, "landing "+string(f.Merge))
 	if err != nil {
 		return err
 	}
@@ -166,33 +168,6 @@ func (e *Engine) land(ctx context.Context, f work.Effect) error {
 		e.o.Log.Warn("landing", "merge", f.Merge, "warning", w.Message, "paths", w.Paths)
 	}
 	return e.landed(ctx, f, got.Commit)
-}
-
-// alone waits until no other delivery of the same landing is at work: a second
-// one would find its target busy, and report the landing refused that the first
-// one completes. After it, the second finds that nothing is left to do.
-func (e *Engine) alone(ctx context.Context, id work.MergeID) (release func(), err error) {
-	for {
-		e.mu.Lock()
-		busy := e.landings[id]
-		if busy == nil {
-			done := make(chan struct{})
-			e.landings[id] = done
-			e.mu.Unlock()
-			return func() {
-				e.mu.Lock()
-				defer e.mu.Unlock()
-				delete(e.landings, id)
-				close(done)
-			}, nil
-		}
-		e.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
 }
 
 // unopened removes the workspace of a conflict that was opened, perhaps in part,
@@ -262,5 +237,10 @@ func (e *Engine) reclaim(ctx context.Context, f work.Effect) error {
 		}
 		return discard(ctx, v, e.mergeDir(f.Merge), e.binDir())
 	}
+	release, err := e.claims.take(ctx, e.workspace(string(f.Task)))
+	if err != nil {
+		return err
+	}
+	defer release()
 	return discard(ctx, v, e.workspace(string(f.Task)), e.binDir())
 }

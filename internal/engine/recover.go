@@ -299,29 +299,10 @@ func (e *Engine) cleanUp(ctx context.Context) error {
 		err = errors.Join(err, readErr)
 	}
 	for _, entry := range entries {
-		err = errors.Join(err, e.expire(ctx, entry.Name(), now))
+		_, _, expireErr := e.expire(ctx, entry.Name(), now.Add(-e.o.Retention.Workspaces))
+		err = errors.Join(err, expireErr)
 	}
 	return errors.Join(err, e.expireTranscripts(now))
-}
-
-// expire reclaims the workspace of a task that ended long ago, and of an
-// execution that is over.
-func (e *Engine) expire(ctx context.Context, name string, now time.Time) error {
-	if id, ok := strings.CutPrefix(name, throwAwayPrefix); ok {
-		x, err := e.o.Tasks.Execution(ctx, id)
-		if err != nil || x.Live() {
-			return nil //nolint:nilerr // unknown to us: not ours to remove
-		}
-		return e.throwAway(ctx, x.TreeID, x.ID)
-	}
-	if strings.Contains(name, "-") || strings.HasPrefix(name, ".") {
-		return nil // of a merge: removed with it
-	}
-	t, err := e.o.Tasks.Task(ctx, work.TaskID(name))
-	if err != nil || !(t.State.Ended() || t.SupersededBy != "") || t.UpdatedAt.After(now.Add(-e.o.Retention.Workspaces)) {
-		return nil //nolint:nilerr // unknown to us: not ours to remove
-	}
-	return e.reclaim(ctx, work.Effect{Kind: work.Reclaim, Tree: t.TreeID, Task: t.ID})
 }
 
 func (e *Engine) expireTranscripts(now time.Time) error {

@@ -92,6 +92,15 @@ func (r *run) carryOut(ctx context.Context) (end work.End) {
 	}
 	r.log = log
 	defer func() { end.LogBytes = log.close() }()
+	r.dir = r.e.workspace(string(r.plan.Task.ID))
+	if r.plan.Detached {
+		r.dir = r.e.workspace(throwAwayPrefix + string(r.plan.Execution.ID))
+	}
+	release, err := r.e.claims.take(ctx, r.dir) // nobody reclaims it until this is over
+	if err != nil {
+		return r.notStarted(ctx, err)
+	}
+	defer release()
 	if r.plan.Detached {
 		defer r.discard(ctx) // also what was prepared only in part
 	}
@@ -149,11 +158,10 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if r.vault, err = r.e.vaults.get(ctx, p.Project); err != nil {
 		return err
 	}
-	ws := git.Workspace{Dir: r.e.workspace(string(p.Task.ID)), Branch: p.Task.Ref(), Merge: p.Task.Book.MergeIn}
+	ws := git.Workspace{Dir: r.dir, Branch: p.Task.Ref(), Merge: p.Task.Book.MergeIn}
 	if p.Detached {
-		ws = git.Workspace{Dir: r.e.workspace(throwAwayPrefix + string(p.Execution.ID)), Base: p.Base}
+		ws = git.Workspace{Dir: r.dir, Base: p.Base}
 	}
-	r.dir = ws.Dir
 	if p.Execution.Kind == work.SubmitRun {
 		return r.byHand(ctx)
 	}
@@ -249,7 +257,7 @@ func (r *run) startOver(ctx context.Context) error {
 		return err
 	}
 	if head != "" {
-		keep := git.SnapshotPrefix + string(r.plan.Task.ID) + "/branch-" + string(r.plan.Execution.ID)
+		keep := git.SnapshotPrefix + string(r.plan.Task.ID) + "/" + beforeFresh + string(r.plan.Execution.ID)
 		if err := r.vault.SetRef(ctx, keep, head, ""); err != nil {
 			return err
 		}
@@ -422,8 +430,8 @@ func (e *Engine) message(t work.Task, x work.ExecutionID) string {
 
 // discard removes a throw-away workspace.
 func (r *run) discard(ctx context.Context) {
-	if r.dir == "" {
-		return
+	if r.vault == nil {
+		return // nothing was prepared
 	}
 	if err := discard(context.WithoutCancel(ctx), r.vault, r.dir, r.e.binDir()); err != nil {
 		r.e.o.Log.Warn("discard a workspace", "dir", r.dir, "error", err)

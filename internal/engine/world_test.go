@@ -121,6 +121,8 @@ func (w *world) start() {
 	w.service = app.New(app.Options{
 		Trees: w.store, Lookup: w.store, Lists: w.store, Settings: w.store, Tokens: w.store, Diffs: vaults,
 		Transcripts: engine.Transcripts{DataDir: w.dir}, Agents: agents, Repositories: vaults, IDs: app.RandomIDs{},
+		Disk:   engine.Disk{DataDir: w.dir, Database: filepath.Join(w.dir, "test.db"), Retention: engine.Retention{Workspaces: time.Hour, Bin: time.Hour}},
+		Vaults: vaults, Reclaim: func(ctx context.Context, bin bool) (*app.Reclaimed, error) { return e.Reclaim(ctx, bin) },
 		Now: time.Now, Log: log,
 		Defaults:  app.Defaults{Timeout: time.Minute, Silence: time.Minute, JudgeTimeout: time.Minute, GateTimeout: time.Minute},
 		Committed: func(c work.ChangeSet) { e.Committed(c) },

@@ -99,3 +99,50 @@ func (l *Buffer) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+// Measure finds a workspace and a transcript that belong to nothing, and a vault.
+func (Parts) Measure(context.Context) (app.Measured, error) {
+	return app.Measured{
+		Workspaces: map[string]int64{"gone": 4096}, Transcripts: map[work.ExecutionID]int64{"gone": 10}, Vaults: map[work.ProjectID]int64{"gone": 100},
+		Bin: 7, Binned: 1, Database: 20, Other: 3, Free: 1000, Size: 5000,
+	}, nil
+}
+
+// Reclaim finds one workspace, and an empty bin.
+func (Parts) Reclaim(_ context.Context, emptyBin bool) (*app.Reclaimed, error) {
+	out := &app.Reclaimed{Binned: []app.ReclaimedWorkspace{{TaskID: "gone", Bytes: 4096}}, Kept: []app.KeptWorkspace{}, Bin: 4096, Free: 1000}
+	if emptyBin {
+		out.Bin, out.BinFreed, out.BinEmptied = 0, 4096, 1
+	}
+	return out, nil
+}
+
+// vaults are those of the projects that the database knows.
+type vaults struct{ settings app.Settings }
+
+func (v vaults) Projects(ctx context.Context) ([]work.ProjectID, error) {
+	all, err := v.settings.Projects(ctx)
+	var ids []work.ProjectID
+	for _, p := range all {
+		ids = append(ids, p.ID)
+	}
+	return ids, err
+}
+
+// Kept is a snapshot of a task that was removed, in each of them.
+func (vaults) Kept(_ context.Context, p work.Project) ([]app.Snapshot, error) {
+	return []app.Snapshot{{
+		Ref: "refs/claudomator/snapshots/gone/" + p.Name, Commit: "c0ffee" + string(p.ID), Kind: app.SnapshotFiles,
+		Why: "Before the workspace was reset or discarded", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Files: 2, TaskID: "gone",
+	}}, nil
+}
+
+// Restore finds that everything but /new holds something.
+func (vaults) Restore(_ context.Context, _ work.Project, _, dir string) error {
+	if dir != "/new" {
+		return work.Errorf(work.Conflict, "%s is not an empty folder", dir).WithReason("path_occupied").WithHint("choose another")
+	}
+	return nil
+}
+
+func (vaults) NewBranch(context.Context, work.Project, string, string) error { return nil }
