@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claudomator/claudomator/internal/sandbox"
 )
@@ -149,6 +151,56 @@ echo '{"Ask":"which?"}'`)
 	}
 	if len(events) != 4 {
 		t.Errorf("%d events", len(events))
+	}
+}
+
+// Numbers and times that a program makes up can be added up and stored.
+func TestReportsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for name, report := range map[string]struct {
+		line string
+		cost float64
+	}{
+		"huge":     {`{"Usage":{"input":9223372036854775807,"output":-5},"Cost":1e308}`, maxCost},
+		"negative": {`{"Usage":{"input":9223372036854775807,"cache_read":-1},"Cost":-100}`, 0},
+		"usual":    {`{"Usage":{"input":9223372036854775807,"cache_write":-1},"Cost":0.0625}`, 0.0625},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, events := speak(t, Limits{}, `
+echo '{"Limit":{"kind":"usage","reset_at":"9999-12-31T23:59:59-10:00","text":"late"}}'
+echo '`+report.line+`'
+echo '{"End":"success"}'`)
+			if result.CostUSD != report.cost || result.Usage != (Usage{Input: maxTokens}) {
+				t.Errorf("cost %v, usage %+v", result.CostUSD, result.Usage)
+			}
+			if result.Limit == nil || !result.Limit.ResetAt.IsZero() {
+				t.Errorf("limit %+v", result.Limit)
+			}
+			if _, err := json.Marshal(events); err != nil || len(events) != 2 {
+				t.Errorf("%d events: %v", len(events), err)
+			}
+		})
+	}
+	s := newSession(time.Now, Limits{Transcript: 1 << 20}, SinkFunc(func(e Event) {
+		if _, err := json.Marshal(e); err != nil {
+			t.Error(err)
+		}
+	}))
+	for _, e := range []Event{
+		{Kind: KindUsage, CostUSD: math.NaN()}, {Kind: KindUsage, CostUSD: math.Inf(1)}, {Kind: KindUsage, CostUSD: math.Inf(-1)},
+		{Kind: KindLimit, Limit: &Limit{ResetAt: time.Unix(1<<40, 0)}}, {Kind: KindLimit, Limit: &Limit{ResetAt: time.Unix(-1<<40, 0)}},
+	} {
+		s.Emit(e)
+	}
+}
+
+// A text without end is not stored with the task as why it failed.
+func TestWordsOfAFailureAreCut(t *testing.T) {
+	t.Parallel()
+	result, _ := speak(t, Limits{}, `printf '{"End":"failure","Error":"'; yes é | tr -d '\n' | head -c 500000; echo '"}'`)
+	if n := len(result.Error); result.Outcome != Failed || n < maxError/2 || n > maxError+len("…") || !utf8.ValidString(result.Error) {
+		t.Errorf("%s, %d bytes", result.Outcome, n)
 	}
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,7 +12,15 @@ import (
 const (
 	tailSize    = 4 << 10
 	maxWarnings = 20
-	eventCost   = 96 // bytes of a transcript line beside its texts, roughly
+	maxWarning  = 4 << 10  // bytes
+	maxError    = 16 << 10 // bytes of why it failed
+	eventCost   = 96       // bytes of a transcript line beside its texts, roughly
+
+	// What a program tells of one run and what cannot be: a sum of it over all runs
+	// of a task must stay a number.
+	maxCost   = 1e6 // USD
+	maxTokens = 1e15
+	lastYear  = 9999 // that JSON's time can say
 )
 
 // Session is one run as its adapter sees it: it takes the events and what the
@@ -107,7 +116,7 @@ func (s *Session) overspent() bool {
 func (s *Session) End(end End, errText string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.report(end, Sanitize(errText))
+	s.report(end, cut(Sanitize(errText), maxError))
 }
 
 func (s *Session) report(end End, errText string) {
@@ -135,7 +144,7 @@ func (s *Session) NoResume() {
 // Warn tells whoever will review the work, and the transcript, of something
 // that the outcome alone does not say.
 func (s *Session) Warn(text string) {
-	text = Sanitize(text)
+	text = cut(Sanitize(text), maxWarning)
 	s.Emit(Event{Kind: KindLog, Stream: Notice, Text: text})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,6 +217,14 @@ func (s *Session) LogLine(stream Stream, line Line) {
 	s.Emit(Event{Kind: KindLog, Stream: stream, Text: text, Cut: line.Cut})
 }
 
+// cut keeps the beginning of what people read, and is stored beside the transcript.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
 func closeOnce(c chan struct{}) { // under the session's lock
 	select {
 	case <-c:
@@ -237,9 +254,24 @@ func (e *Event) texts() []*string {
 	return list
 }
 
+// sanitize makes what comes from outside such that it can be stored, and
+// numbers such that they can be added up.
 func (e *Event) sanitize() {
 	for _, text := range e.texts() {
 		*text = Sanitize(*text)
+	}
+	if e.CostUSD = min(e.CostUSD, maxCost); !(e.CostUSD > 0) { // also what is no number
+		e.CostUSD = 0
+	}
+	if u := e.Usage; u != nil {
+		for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
+			*n = max(0, min(*n, maxTokens))
+		}
+	}
+	if e.Limit != nil {
+		if year := e.Limit.ResetAt.UTC().Year(); year < 1 || year > lastYear {
+			e.Limit.ResetAt = time.Time{}
+		}
 	}
 }
 

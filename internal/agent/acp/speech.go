@@ -32,7 +32,7 @@ func (s *speech) say(kind agent.Kind, id, text string) {
 		s.put(held[:end], held[end+2:])
 	} else if len(held) > maxPiece {
 		end := strings.LastIndexByte(held, '\n')
-		if end < 0 {
+		if end <= 0 { // a line without end is not held back
 			end = len(held)
 		}
 		s.put(held[:end], held[end:])

@@ -12,7 +12,11 @@ import (
 	"github.com/claudomator/claudomator/internal/agent"
 )
 
-const maxCalls = 256 // tool calls under way at once that are followed
+const (
+	maxCalls = 256      // tool calls under way at once that are followed
+	maxID    = 200      // bytes of a call's id that tell it from others
+	maxEdits = 16 << 20 // bytes of changes of files that all of them may hold
+)
 
 // callUpdate is what an update says of a tool call.
 type callUpdate struct {
@@ -39,14 +43,16 @@ type tools struct {
 	emit  func(agent.Event)
 	dir   string
 	calls map[string]*call
+	held  int // bytes of their edits
 }
 
 func (t *tools) take(u *update) {
-	c := t.calls[u.CallID]
+	id := clipped(u.CallID, maxID)
+	c := t.calls[id]
 	if c == nil {
-		c = &call{tool: agent.Tool{ID: clipped(u.CallID, 200)}}
+		c = &call{tool: agent.Tool{ID: id}}
 		if len(t.calls) < maxCalls {
-			t.calls[u.CallID] = c
+			t.calls[id] = c
 		}
 	}
 	content := u.contents()
@@ -57,13 +63,13 @@ func (t *tools) take(u *update) {
 	}
 	c.terminal = clipped(cmp.Or(u.Meta.Output.Data, c.terminal+u.Meta.OutputDelta.Data), maxText)
 	for _, part := range content {
-		c.change(t.dir, part)
+		t.change(c, part)
 	}
 	switch {
 	case ended:
 		c.tool.Done, c.tool.Failed = true, u.Status == "failed"
 		c.tool.Output = c.output(u, content)
-		delete(t.calls, u.CallID)
+		delete(t.calls, id)
 		t.out(c)
 		for _, edit := range c.edits {
 			if !c.tool.Failed {
@@ -74,7 +80,14 @@ func (t *tools) take(u *update) {
 		c.begun = true
 		t.out(c)
 	}
+	if t.calls[id] != c { // nothing more is heard of it
+		for _, edit := range c.edits {
+			t.held -= size(edit)
+		}
+	}
 }
+
+func size(e agent.Edit) int { return len(e.Path) + len(e.Diff) }
 
 func (t *tools) out(c *call) {
 	tool := c.tool
@@ -128,22 +141,31 @@ func (c *call) output(u *update, content []part) string {
 	return clipped(cmp.Or(texts(content), c.terminal, raw), maxText)
 }
 
-// change notes what a part says of a file.
-func (c *call) change(dir string, p part) {
+// change notes what a part says of a file: less of it, or nothing, where the calls
+// under way hold much already.
+func (t *tools) change(c *call, p part) {
 	if p.Type != "diff" || p.Path == "" || len(c.edits) >= maxCalls {
 		return
 	}
 	path := p.Path
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(t.dir, path); err == nil && filepath.IsLocal(rel) {
 		path = rel
 	}
 	edit := agent.Edit{Path: clipped(path, 4096), Diff: clipped(diff(p.Old, p.New), maxText)}
 	at := slices.IndexFunc(c.edits, func(e agent.Edit) bool { return e.Path == edit.Path })
-	if at < 0 {
-		c.edits = append(c.edits, edit)
-		return
+	if at >= 0 { // programs repeat it as it becomes clear
+		t.held -= size(c.edits[at])
+		c.edits = slices.Delete(c.edits, at, at+1)
+	} else {
+		at = len(c.edits)
 	}
-	c.edits[at] = edit // programs repeat it as it becomes clear
+	if t.held+size(edit) > maxEdits {
+		edit.Diff = ""
+	}
+	if t.held+size(edit) <= maxEdits {
+		t.held += size(edit)
+		c.edits = slices.Insert(c.edits, at, edit)
+	}
 }
 
 // part is one piece of a tool call's content: a block, a diff, or a terminal.

@@ -45,9 +45,7 @@ func (a *toolAnswer) edits(call agent.Tool, dir string) []agent.Edit {
 	case "Edit", "Write", "MultiEdit":
 		path := a.File
 		if path == "" {
-			var input struct {
-				File string `json:"file_path"`
-			}
+			var input callInput
 			_ = json.Unmarshal([]byte(call.Input), &input) // then there is no path
 			path = input.File
 		}

@@ -14,7 +14,8 @@ import (
 
 const (
 	rawLimit  = 4 << 10 // bytes recorded of what was not understood
-	openCalls = 1000    // tool calls remembered until they answer
+	openCalls = 1000    // tool calls remembered until they answer, and tasks in the background
+	nameLimit = 4 << 10 // bytes of each text that is remembered of them
 )
 
 // reader turns one run's lines into events. Both streams and the timer of
@@ -175,8 +176,8 @@ func (r *reader) assistant(head line) bool {
 			r.session.Emit(agent.Event{Kind: agent.KindThought, Text: b.Thinking})
 		case b.Type == "tool_use":
 			tool := agent.Tool{ID: b.ID, Name: b.Name, Input: string(b.Input)}
-			if len(r.calls) < openCalls {
-				r.calls[b.ID] = tool
+			if len(r.calls) < openCalls && len(b.ID)+len(b.Name) <= nameLimit {
+				r.calls[b.ID] = remembered(tool)
 			}
 			r.session.Emit(agent.Event{Kind: agent.KindTool, Tool: &tool})
 		}
@@ -198,6 +199,25 @@ func (r *reader) user(head line) bool {
 		}
 	}
 	return true
+}
+
+// remembered is a call with what of its input is asked for later.
+func remembered(call agent.Tool) agent.Tool {
+	var input callInput
+	_ = json.Unmarshal([]byte(call.Input), &input) // of another form: there is nothing to ask for
+	for _, text := range []*string{&input.File, &input.Description, &input.Command} {
+		*text = strings.ToValidUTF8((*text)[:min(len(*text), nameLimit)], "")
+	}
+	kept, _ := json.Marshal(input) // texts alone
+	call.Input = string(kept)
+	return call
+}
+
+// callInput are the fields read of what a tool is called with.
+type callInput struct {
+	File        string `json:"file_path"`
+	Description string `json:"description"`
+	Command     string `json:"command"`
 }
 
 // answer is a tool's answer to a call.
@@ -324,10 +344,10 @@ func (r *reader) stopWaiting() {
 type background map[string]string
 
 func (b background) begin(id string, call agent.Tool) {
-	if b[id] != "" {
+	if b[id] != "" || len(b) >= openCalls || len(id) > nameLimit {
 		return
 	}
-	var input struct{ Description, Command string }
+	var input callInput
 	_ = json.Unmarshal([]byte(call.Input), &input) // then the id has to do
 	for _, name := range []string{input.Description, input.Command, id} {
 		if name != "" {

@@ -226,6 +226,41 @@ func TestCostIsOfThisRun(t *testing.T) {
 	}
 }
 
+// What is remembered of calls and of work in the background is little of each, and
+// of so many.
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	t.Parallel()
+	runner, _ := machine(t)
+	long := strings.Repeat("x", 100_000)
+	reading(t, runner, agent.Job{}, func(r *reader) {
+		for i := range 2 * openCalls {
+			r.line(agent.Stdout, agent.Line{Text: fmt.Appendf(nil, `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"c%d","name":"Bash","input":{"command":"%s","other":"%s"}},{"type":"tool_use","id":"%s%d","name":"Bash","input":{}}]}}`, i, long, long, long, i)})
+		}
+		held := 0
+		for id, call := range r.calls {
+			held += len(id) + len(call.Name) + len(call.Input)
+		}
+		if len(r.calls) != openCalls || held > 2*nameLimit*openCalls {
+			t.Errorf("%d calls, %d bytes", len(r.calls), held)
+		}
+		for i := range 2 * openCalls {
+			for _, task := range []string{fmt.Sprint("b", i), fmt.Sprint(long, i)} {
+				r.line(agent.Stdout, agent.Line{Text: fmt.Appendf(nil, `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c%d","content":"ok"}]},"tool_use_result":{"backgroundTaskId":"%s"}}`, i, task)})
+			}
+		}
+		held = 0
+		for id, name := range r.work {
+			held += len(id) + len(name)
+		}
+		if len(r.calls) != 0 || len(r.work) != openCalls || held > 2*nameLimit*openCalls {
+			t.Errorf("%d calls, %d tasks, %d bytes", len(r.calls), len(r.work), held)
+		}
+		if !strings.HasPrefix(r.work["b0"], "xxx") || r.work["b1999"] != "" {
+			t.Errorf("work %.20q, %.20q", r.work["b0"], r.work["b1999"])
+		}
+	})
+}
+
 // A refused request is the usage limit where that was told before.
 func TestUsageLimitInOtherWords(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	maxRunning  = 1000 // tool calls that are remembered as running
-	nearlySpent = 90   // percent of a limit used, from which people are warned
+	maxRunning  = 1000    // tool calls, and sub-agents, that are remembered as running
+	maxName     = 4 << 10 // bytes of each text that is remembered of them
+	nearlySpent = 90      // percent of a limit used, from which people are warned
 )
 
 // reader is one run of Codex as it is read. Its methods may be called at once.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -220,5 +221,32 @@ func TestLimitsInWords(t *testing.T) {
 		if tt.want == 0 && !got.IsZero() || tt.want != 0 && float64(got.Unix()) != tt.want {
 			t.Errorf("%+v: %v, want %v", tt.limits, got, tt.want)
 		}
+	}
+}
+
+// What is remembered of calls and sub-agents is little of each, and of so many.
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	t.Parallel()
+	long, stdout := strings.Repeat("x", 20_000), ""
+	for i := range maxRunning + 100 {
+		stdout += fmt.Sprintf(`{"type":"item.started","item":{"id":"i%d","type":"command_execution","command":"%s"}}`+"\n", i, long)
+		stdout += fmt.Sprintf(`{"type":"item.completed","item":{"id":"a%d","type":"collab_tool_call","tool":"spawn_agent","prompt":"%s","status":"completed","agents_states":{"t%d":{"status":"running"},"%s%d":{"status":"running"}}}}`+"\n", i, long, i, long, i)
+	}
+	var r *reader
+	reading(t, agent.Job{}, "", func(reading *reader) {
+		r = reading
+		for line := range strings.Lines(stdout) {
+			r.line(agent.Stdout, agent.Line{Text: []byte(strings.TrimSuffix(line, "\n"))})
+		}
+	})
+	held := 0
+	for _, tool := range r.running {
+		held += len(tool.ID) + len(tool.Name) + len(tool.Input)
+	}
+	for _, a := range r.agents {
+		held += len(a.id) + len(a.prompt)
+	}
+	if len(r.running) != maxRunning || len(r.agents) != maxRunning || held > 2*maxRunning*(2*maxName) {
+		t.Errorf("%d calls, %d sub-agents, %d bytes", len(r.running), len(r.agents), held)
 	}
 }

@@ -170,8 +170,10 @@ func (r *reader) thought(l *line) {
 
 func (r *reader) begun(l *line) {
 	tool := l.item.call()
-	if len(r.running) < maxRunning {
-		r.running = append(r.running, tool)
+	if len(r.running) < maxRunning && len(tool.ID)+len(tool.Name) <= maxName {
+		kept := tool
+		kept.Input = strings.ToValidUTF8(strings.Clone(tool.Input[:min(len(tool.Input), maxName)]), "")
+		r.running = append(r.running, kept)
 	}
 	r.s.Emit(agent.Event{Kind: agent.KindTool, Tool: &tool})
 }
@@ -194,8 +196,8 @@ func (r *reader) delegated(l *line) {
 		switch live := state.Status == "pending_init" || state.Status == "running"; {
 		case !live:
 			r.agents = slices.DeleteFunc(r.agents, known)
-		case !slices.ContainsFunc(r.agents, known) && len(r.agents) < maxRunning:
-			r.agents = append(r.agents, subagent{id, l.item.Prompt})
+		case !slices.ContainsFunc(r.agents, known) && len(r.agents) < maxRunning && len(id) <= maxName:
+			r.agents = append(r.agents, subagent{id, strings.Clone(shorten(l.item.Prompt))})
 		}
 	}
 }
