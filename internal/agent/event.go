@@ -97,6 +97,16 @@ type Limit struct {
 	Text    string    `json:"text,omitempty"`
 }
 
+// Unix is the instant that a program gives in seconds since 1970; zero where it
+// cannot be one: before 1970, or after the year 9999, which a transcript cannot say.
+func Unix(seconds float64) time.Time {
+	const end = 253402300800 // of the year 9999
+	if !(seconds >= 1 && seconds < end) {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(seconds * 1000)).UTC()
+}
+
 // Sink receives the events of a run, one at a time, in order. Emit may block:
 // the agent then waits. It must not be called after Agent.Run has returned,
 // and never is by a Session.

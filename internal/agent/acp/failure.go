@@ -45,7 +45,7 @@ func (m *message) failure() *failure {
 	f := &failure{code: strings.Trim(string(r.Code), `"`), message: r.Message}
 	var data errorData
 	if given(r.Data) && lenient(r.Data, &data) == nil {
-		f.kind, f.resetAt = data.kindName(), data.reset()
+		f.kind, f.resetAt = data.kindName(), agent.Unix(data.ResetsAt)
 		f.detail = cmp.Or(data.Message, data.Details, data.Error)
 	}
 	var text string
@@ -78,16 +78,6 @@ func (d *errorData) kindName() string {
 		}
 	}
 	return name
-}
-
-func (d *errorData) reset() time.Time { return unix(d.ResetsAt) }
-
-// unix is a time of the next hundred years, or none.
-func unix(seconds float64) time.Time {
-	if seconds < 1e9 || seconds > 5e9 {
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(seconds * 1000)).UTC()
 }
 
 // text is the error for people.

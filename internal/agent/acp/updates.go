@@ -147,7 +147,7 @@ func (t *talk) said(kind agent.Kind, u *update) {
 // told takes what known programs say of errors and limits beside the protocol.
 func (t *talk) told(m *meta) {
 	if e := m.Codex.Error; e != nil {
-		t.errors.last = &failure{kind: e.kindName(), message: e.Message, detail: e.AdditionalDetails, resetAt: e.reset()}
+		t.errors.last = &failure{kind: e.kindName(), message: e.Message, detail: e.AdditionalDetails, resetAt: agent.Unix(e.ResetsAt)}
 		t.errors.broken = t.errors.broken || !e.WillRetry
 		if e.WillRetry {
 			t.text.flush()
@@ -161,7 +161,7 @@ func (t *talk) told(m *meta) {
 		t.errors = trouble{reset: t.errors.reset}
 	}
 	if l := m.RateLimit; l != nil && l.Status != "allowed" {
-		limit := agent.Limit{Kind: agent.LimitWarning, ResetAt: unix(l.ResetsAt), Text: fmt.Sprintf("%s limit: %s, %.0f%% used", l.Type, l.Status, 100*l.Used)}
+		limit := agent.Limit{Kind: agent.LimitWarning, ResetAt: agent.Unix(l.ResetsAt), Text: fmt.Sprintf("%s limit: %s, %.0f%% used", l.Type, l.Status, 100*l.Used)}
 		if l.Status == "rejected" {
 			limit.Kind, t.errors.reset = agent.LimitUsage, limit.ResetAt
 		}

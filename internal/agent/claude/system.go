@@ -2,8 +2,6 @@ package claude
 
 import (
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/claudomator/claudomator/internal/agent"
 )
@@ -118,7 +116,7 @@ type rateLimit struct {
 }
 
 func (r *reader) rateLimit(e rateLimit) bool {
-	limit := agent.Limit{ResetAt: unix(e.Info.ResetsAt)}
+	limit := agent.Limit{ResetAt: agent.Unix(e.Info.ResetsAt)}
 	switch e.Info.Status {
 	case "allowed_warning":
 		limit.Kind = agent.LimitWarning
@@ -134,12 +132,4 @@ func (r *reader) rateLimit(e rateLimit) bool {
 	}
 	r.session.Emit(agent.Event{Kind: agent.KindLimit, Limit: &limit})
 	return true
-}
-
-// unix reads a time in seconds; what cannot be one is unknown.
-func unix(seconds float64) time.Time {
-	if math.IsNaN(seconds) || seconds <= 0 || seconds > 1<<40 {
-		return time.Time{}
-	}
-	return time.Unix(int64(seconds), 0).UTC()
 }

@@ -67,12 +67,7 @@ type window struct {
 	ResetsAt float64 `json:"resets_at"` // seconds since 1970; 0: unknown
 }
 
-func (w *window) reset() time.Time {
-	if w.ResetsAt < 1 || w.ResetsAt >= 253402300800 { // the year 10000, which JSON's time cannot say
-		return time.Time{}
-	}
-	return time.Unix(int64(w.ResetsAt), 0).UTC()
-}
+func (w *window) reset() time.Time { return agent.Unix(w.ResetsAt) }
 
 func (w *window) String() string {
 	length := time.Duration(w.Minutes) * time.Minute
