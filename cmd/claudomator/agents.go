@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -16,8 +17,9 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// protocols are the ways to talk with an agent program, each with its adapter.
-// argv is the configured program, empty where none is.
+// protocols are the ways to talk with an agent program, each with its adapter. An
+// agent type of the same name is there without a setting. argv is the configured
+// program, empty where none is.
 func protocols() map[string]func(r *agent.Runner, argv []string) agent.Agent {
 	return map[string]func(*agent.Runner, []string) agent.Agent{
 		"acp":      func(r *agent.Runner, argv []string) agent.Agent { return acp.New(r, "acp", argv) },
@@ -28,31 +30,21 @@ func protocols() map[string]func(r *agent.Runner, argv []string) agent.Agent {
 	}
 }
 
-// types are the agent types that are there without a setting, and the protocol
-// of each.
-func types() map[string]string {
-	return map[string]string{"acp": "acp", "scripted": "scripted", "claude": "claude", "codex": "codex", "command": "command"}
-}
-
-// catalog makes the agents: the known types, and what the configuration adds or
-// changes.
+// catalog makes the agents: one for each protocol, and what the configuration adds
+// or changes.
 func catalog(cfg *config.Config, host *sandbox.Host, private string) (engine.Catalog, error) {
 	base := agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ(), Private: private, Now: time.Now})
-	known, all := types(), engine.Catalog{}
-	for name, protocol := range known {
-		all[name] = protocols()[protocol](base, nil)
+	adapters, all := protocols(), engine.Catalog{}
+	for name, adapter := range adapters {
+		all[name] = adapter(base, nil)
 	}
 	for name, a := range cfg.Agents {
-		protocol := a.Protocol
-		if protocol == "" {
-			protocol = known[name]
-		}
-		adapter := protocols()[protocol]
+		adapter := adapters[cmp.Or(a.Protocol, name)]
 		if adapter == nil {
 			return nil, work.Errorf(work.Invalid, "agents.%s: the server knows no agent of this name", name).
 				WithReason("configuration").WithHint("say how to talk with it: agents.%s.protocol, and agents.%s.command for its program", name, name)
 		}
-		if known[name] == "" && len(a.Command) == 0 {
+		if adapters[name] == nil && len(a.Command) == 0 {
 			return nil, work.Errorf(work.Invalid, "agents.%s: no program is given", name).
 				WithReason("configuration").WithHint("set agents.%s.command", name)
 		}
