@@ -63,7 +63,7 @@ func (f *foreground) repository() (string, error) {
 	}
 	_, bare := os.Stat(filepath.Join(real, "HEAD"))
 	switch {
-	case f.shell.server != "" || f.shell.env("CLAUDOMATOR_SERVER") != "":
+	case f.shell.named():
 		return path, nil
 	case err != nil:
 		return "", work.Errorf(work.Invalid, "there is nothing at %s", path).WithHint("name the repository with --repo PATH")

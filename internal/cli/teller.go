@@ -318,7 +318,7 @@ func (p *page) edit(path, diff string) {
 	}
 	counts := ""
 	if len(changed) > 0 {
-		counts = "  " + p.style(green, "+"+strconv.Itoa(more)) + " " + p.style(red, "−"+strconv.Itoa(less))
+		counts = p.counts(more, less)
 	}
 	path = inert(path)
 	if p.width > 0 {
