@@ -19,6 +19,8 @@
 //     fence. While it runs its lease is renewed; what is not is Lost.
 //   - Two runs of one task never overlap: an execution ends, or is lost, only
 //     when its process tree is gone for certain.
+//   - A workspace is claimed by the run in it, or by who removes it: none goes to
+//     the bin under a run, and one that begins meanwhile waits for its new one.
 //   - A report of a run is repeated until it is stored, or the server stops.
 //   - Slots are taken before an execution is begun. What finds none stays
 //     queued in the database, and a freed slot takes the most urgent, with age.

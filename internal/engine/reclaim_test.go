@@ -246,3 +246,35 @@ func (w *world) vaultDir() string {
 	}
 	return found[0]
 }
+
+// What a judge has left is of no task, and brings back all the same.
+func TestSnapshotOfAJudge(t *testing.T) {
+	w := newWorld(t, 4)
+	w.project(app.ProjectInput{})
+	w.checker("echo note>note; git add note; git -c user.name=j -c user.email=j@x commit -qm note; echo loose>loose")
+	task := w.task(app.TaskRequest{Agent: app.AgentInput{Instructions: "echo x>x"}})
+	w.state(task.ID, work.Completed)
+	var all []app.Snapshot
+	for end := time.Now().Add(20 * time.Second); len(all) < 2 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var err error
+		if all, err = w.service.Snapshots(w.ctx, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(all) != 2 {
+		t.Fatalf("%+v", all)
+	}
+	for _, x := range all {
+		to := filepath.Join(t.TempDir(), "to")
+		if _, err := w.service.RestoreSnapshot(w.ctx, app.RestoreRequest{Snapshot: x.Ref, To: to}); err != nil || x.TaskID != "" || x.Removed || x.Files == 0 {
+			t.Errorf("%+v, %v", x, err)
+		}
+		if !w.there(filepath.Join(to, "note")) || !w.there(filepath.Join(to, "x")) {
+			t.Errorf("%s lacks a file", x.Ref)
+		}
+	}
+	use, err := w.service.Disk(w.ctx)
+	if err != nil || len(use.Tasks) == 0 || use.Tasks[len(use.Tasks)-1].TaskID == "" {
+		t.Errorf("all belongs to tasks that are there: %+v, %v", use, err)
+	}
+}

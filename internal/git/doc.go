@@ -19,7 +19,8 @@
 //   - No program that a repository configures is ever run: no hook, filter,
 //     file system monitor, external diff, merge driver, signer, editor or pager.
 //   - The user's repository is written only by Land: objects, then one ref by
-//     compare-and-swap, then the clean checkout of that very branch.
+//     compare-and-swap, then the clean checkout of that very branch; and by
+//     NewBranch: objects, then one ref that was not there.
 //   - Nothing is deleted that is not proved to be ours (registry entry with the
 //     device and inode of a real directory), and not before it was preserved.
 //   - A failed inspection is an error. It never means "clean" or "no changes".
