@@ -64,15 +64,15 @@ type Engine struct {
 	slots   slots
 	timer   alarm
 	mu      sync.Mutex
-	parking map[work.ExecutionID]context.CancelCauseFunc // running agents
-	held    map[work.ExecutionID]int                     // begun here, and not reported yet, by deliveries
-	claims  claims                                       // landings under way, and workspaces in use
-	stop    context.Context                              // ends when the server stops
+	parking map[work.ExecutionID]*time.Timer // of runs here: what ends one that has asked
+	held    map[work.ExecutionID]int         // begun here, and not reported yet, by deliveries
+	claims  claims                           // landings under way, and workspaces in use
+	stop    context.Context                  // ends when the server stops
 }
 
 // New makes an engine and joins it to its queue; it starts nothing.
 func New(o Options) *Engine {
-	e := &Engine{o: o, parking: map[work.ExecutionID]context.CancelCauseFunc{}, held: map[work.ExecutionID]int{}}
+	e := &Engine{o: o, parking: map[work.ExecutionID]*time.Timer{}, held: map[work.ExecutionID]int{}}
 	e.vaults = o.Vaults
 	e.slots = newSlots(o.Slots, o.PerAgent)
 	e.timer = newAlarm()

@@ -83,8 +83,7 @@ func (r *run) carryOut(ctx context.Context) (end work.End) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(r.e.stop, func() { cancel(agent.ErrStopping) })() //nolint:contextcheck // the server's end, not the caller's
-	r.e.park(r.plan.Execution.ID, cancel)
-	defer r.e.unpark(r.plan.Execution.ID)
+	defer r.e.parkable(r.plan.Execution.ID, func() { cancel(agent.ErrParked) })()
 
 	log, err := r.e.openTranscript(r.plan.Execution.ID, r.secret)
 	if err != nil {
@@ -441,27 +440,29 @@ func (r *run) discard(ctx context.Context) {
 // Park ends a run that has asked a person, after a grace in which it can end by
 // itself.
 func (e *Engine) Park(id work.ExecutionID) {
-	time.AfterFunc(parkGrace, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if cancel := e.parking[id]; cancel != nil {
-			cancel(agent.ErrParked)
-		}
-	})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if timer := e.parking[id]; timer != nil {
+		timer.Reset(parkGrace)
+	}
 }
 
 const parkGrace = 2 * time.Second
 
-func (e *Engine) park(id work.ExecutionID, cancel context.CancelCauseFunc) {
+// parkable lets Park end a run until over is called. The timer may be ringing just
+// then, and nobody waits for it: end does nothing but cancel the run's context.
+func (e *Engine) parkable(id work.ExecutionID, end func()) (over func()) {
+	const never = 1 << 62
+	timer := time.AfterFunc(never, end)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.parking[id] = cancel
-}
-
-func (e *Engine) unpark(id work.ExecutionID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.parking, id)
+	e.parking[id] = timer
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.parking, id)
+		timer.Stop()
+	}
 }
 
 // throwAwayPrefix begins the name of a workspace that belongs to an execution.
