@@ -146,22 +146,27 @@ func (f *foreground) policy(ctx context.Context, project *work.Project, agent st
 	if err != nil {
 		return "", err
 	}
-	var checker work.RoleConfig
+	var all, own work.RoleConfig
 	for _, r := range roles {
-		if r.Name == work.Checker && r.Active {
-			checker = r
+		switch {
+		case r.Name != work.Checker || !r.Active:
+		case r.ProjectID == "":
+			all = r
+		case r.ProjectID == project.ID:
+			own = r
 		}
 	}
+	checker := own.Over(all)
 	judge := orElse(orElse(checker.Agent, project.Agent), agent)
 	if judge == "command" && len(checker.Command) == 0 {
 		return "", work.Errorf(work.Invalid, "there is no checker: a command cannot judge without one of its own").WithReason("no_checker").
 			WithHint(`claudomator role set checker --agent claude, or --command '["sh","-c","cat >/dev/null; make test"]'`)
 	}
-	all, err := f.api.Agents(ctx)
+	agents, err := f.api.Agents(ctx)
 	if err != nil {
 		return "", err
 	}
-	if err := usable(all, judge); err != nil {
+	if err := usable(agents, judge); err != nil {
 		return "", fmt.Errorf("choose the checker: %w", err)
 	}
 	return "checked", nil
