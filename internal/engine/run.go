@@ -57,7 +57,10 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 			end.Outcome = work.BudgetRun
 		}
 	} else {
-		end = (&run{e: e, plan: plan, secret: secret}).carryOut(ctx)
+		r := &run{e: e, plan: plan, secret: secret}
+		if end = r.carryOut(ctx); r.alive {
+			return fmt.Errorf("execution %s: %w", f.Execution, sandbox.ErrNotEnded)
+		}
 	}
 	end.Execution, end.Fence = f.Execution, fence
 	return e.patiently(ctx, "report an execution's end", func(ctx context.Context) error {
@@ -75,6 +78,7 @@ type run struct {
 	base   string // commit the task's branch started from
 	log    *transcript
 	warned []string // by the agent, for whoever reviews the work
+	alive  bool     // processes of it could not be ended
 }
 
 // carryOut does one execution to its end, whatever happens on the way; it
@@ -286,86 +290,12 @@ func (r *run) setUp(ctx context.Context) (work.End, bool) {
 	return end, false
 }
 
-// agent runs the agent program: in its earlier conversation where there is one,
-// and once more in a new one when that turns out to be gone.
-func (r *run) agent(ctx context.Context) work.End {
-	p := r.plan
-	a, ok := r.e.o.Agents[p.Spec.Type]
-	if !ok {
-		return failed("%v: %s", errNoAgent, p.Spec.Type)
-	}
-	job := r.job(string(p.Execution.ID), p.Timeout)
-	job.Command, job.Prompt, job.Model = p.Spec.Command, p.Prompt, p.Spec.Model
-	job.AllowedTools, job.MaxTurns = p.Spec.AllowedTools, p.Spec.MaxTurns
-	job.MCP = agent.Endpoint{URL: r.e.o.MCPURL, Token: r.secret}
-	job.Limits.BudgetUSD = p.Budget
-	if p.Resume == "" {
-		return r.agentEnded(a.Run(ctx, job, r.log))
-	}
-	begun := r.e.o.Now()
-	job.Prompt, job.Resume = p.News, p.Resume
-	res, err := a.Run(ctx, job, r.log)
-	left := job.Limits.Wall - r.e.o.Now().Sub(begun)
-	if !res.NoResume || ctx.Err() != nil || left <= 0 || errors.Is(err, sandbox.ErrNotEnded) {
-		return r.agentEnded(res, err)
-	}
-	r.log.notice("the earlier conversation cannot be resumed (%s); a new one is begun and told what was agreed", res.Error)
-	job.ID, job.Prompt, job.Resume, job.Limits.Wall = job.ID+".new", p.Prompt, "", left
-	end := r.agentEnded(a.Run(ctx, job, r.log))
-	end.NoResume = true
-	end.CostUSD += res.CostUSD
-	end.Usage = end.Usage.Plus(work.Usage(res.Usage))
-	return end
-}
-
-func (r *run) agentEnded(res agent.Result, err error) work.End {
-	if err != nil && res.Error == "" {
-		res.Error = err.Error()
-	}
-	r.warned = append(r.warned, res.Warnings...)
-	return ending(res)
-}
-
-func (r *run) job(id string, wall time.Duration) agent.Job {
-	job := agent.Job{ID: id, TaskID: string(r.plan.Task.ID), Dir: r.dir, Bin: r.e.o.Bin}
-	for _, name := range sortedKeys(r.plan.Project.Environment) {
-		job.Env = append(job.Env, name+"="+r.plan.Project.Environment[name])
-	}
-	job.Limits.Wall, job.Limits.Silence = wall, r.plan.Silence
-	return job
-}
-
-// shell runs one shell command in the workspace, as a command agent does.
-func (r *run) shell(ctx context.Context, name, command string, wall time.Duration) agent.Result {
-	job := r.job(string(r.plan.Execution.ID)+"."+name, wall)
-	job.Command = []string{"sh", "-c", command}
-	res, err := r.e.o.Agents["command"].Run(ctx, job, r.log)
-	if err != nil && res.Error == "" {
-		res.Error = err.Error()
-	}
-	return res
-}
-
-// ending is an agent's result in the words of the domain.
-func ending(res agent.Result) work.End {
-	end := work.End{
-		Outcome: work.Outcome(res.Outcome), Error: res.Error, Tail: res.Tail, CostUSD: res.CostUSD, Handle: res.Handle,
-		Usage:     work.Usage(res.Usage),
-		Signalled: res.Facts.Exit == agent.ExitSignal,
-	}
-	if res.Facts.Exit == agent.ExitZero || res.Facts.Exit == agent.ExitStatus {
-		code := res.Facts.Code
-		end.ExitCode = &code
-	}
-	if res.Limit != nil {
-		end.ResumeAt = res.Limit.ResetAt
-	}
-	return end
-}
-
 // collect takes the work over, however the run ended.
 func (r *run) collect(ctx context.Context, end work.End) work.End {
 	end.Blockers = r.log.blockers()
+	if r.alive {
+		return end // something still works there
+	}
 	p := r.plan
 	ctx = context.WithoutCancel(ctx) // what was done is kept also when the run was cancelled
 	spec := git.CollectSpec{Dir: r.dir}
