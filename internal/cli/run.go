@@ -339,19 +339,23 @@ func (f *foreground) carry(ctx context.Context) (err error) {
 			err = errors.Join(err, result)
 		}
 	}()
-	for {
-		if err := f.follow(ctx); err != nil {
-			if err = f.rescue(ctx, err); err != nil {
-				return f.left(err)
+	const moves = 20 // of one that is refused by every server it goes to
+	for n := 0; ; {
+		err := f.follow(ctx)
+		if err == nil {
+			again, why := f.settle(ctx)
+			if why == nil && !again {
+				return nil
 			}
-			continue
+			if err = why; err != nil {
+				n++
+			}
 		}
-		again, err := f.settle(ctx)
+		if err != nil && n <= moves {
+			err = f.rescue(ctx, err)
+		}
 		if err != nil {
 			return f.left(err)
-		}
-		if !again {
-			return nil
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
@@ -198,6 +199,72 @@ func TestRunServer(t *testing.T) {
 				}
 				if test.hosted > 0 && r.code == 0 && !strings.Contains(r.out, "own server") {
 					t.Errorf("it is not said: %s", r.out)
+				}
+			})
+		})
+	}
+}
+
+// TestRunServerEndsAtTheEnd: the server of another run ends while the work is
+// accepted or landed; that is done with another one, and a server that always
+// refuses is not asked for ever.
+func TestRunServerEndsAtTheEnd(t *testing.T) {
+	t.Parallel()
+	gone := work.Errorf(work.Unavailable, "the request was given up")
+	landed := func(v *app.TaskView) {
+		v.State, v.BlockedOn, v.Hold, v.Landed = work.Completed, work.NotBlocked, work.NoHold, &work.Landing{Branch: "main", Commit: "abc"}
+	}
+	tests := map[string]struct {
+		dies   func(first *fake, file string) // when it is asked to accept
+		second func(*app.TaskView)            // how the task stands on the next server
+		refuse bool                           // the next server, too
+		code   int
+	}{
+		"it refuses":                 {func(first *fake, file string) { first.err = gone; _ = os.Remove(file) }, nil, false, 0},
+		"it refuses, and has landed": {func(first *fake, file string) { first.err = gone; _ = os.Remove(file) }, landed, false, 0},
+		"it begins to, and is gone": {func(first *fake, file string) {
+			first.tasks[0].BlockedOn = work.OnLanding
+			first.stream = slices.Repeat([]step{{err: gone}}, 100)
+			first.before = func() { first.err = gone }
+			_ = os.Remove(file)
+		}, nil, false, 0},
+		"every server refuses": {func(first *fake, _ string) { first.err = gone }, nil, true, 7},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				file := filepath.Join(dir, "server")
+				if err := os.WriteFile(file, []byte("http://test\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				first, second := built(nil), built(test.second)
+				first.accept = func(app.AcceptInput) *app.TaskView {
+					test.dies(first, file)
+					return first.tasks[0]
+				}
+				accepts := 0
+				second.accept = func(app.AcceptInput) *app.TaskView {
+					accepts++
+					if landed(second.tasks[0]); test.refuse {
+						second.err = gone
+					}
+					return second.tasks[0]
+				}
+				begun := time.Now()
+				r := run(t.Context(), nil, func(d *Deps) {
+					d.Environ = []string{"CLAUDOMATOR_DATA_DIR=" + dir, "CLAUDOMATOR_TOKEN=x"}
+					d.Connect = func(context.Context, string, string) (app.API, error) { return first, nil }
+					d.Host = func(context.Context, Settings) (app.API, func() error, error) {
+						return second, func() error { return nil }, nil
+					}
+				}, "run", "--task", "made1", "--yes")
+				if r.code != test.code || accepts > 1 || (accepts == 1) != (test.second == nil) {
+					t.Errorf("%d accepts, %+v", accepts, r)
+				}
+				if took := time.Since(begun); took > time.Minute {
+					t.Errorf("it took %v", took)
 				}
 			})
 		})

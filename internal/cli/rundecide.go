@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
@@ -151,24 +152,38 @@ func (f *foreground) accept(ctx context.Context, in app.AcceptInput) error {
 	return notAccepted(ctx, f.api, view)
 }
 
-// breakable lets Ctrl-C end a wait. What the server has begun goes on.
+// breakable lets Ctrl-C end a wait, and the end of the server. What a server has
+// begun goes on.
 func (f *foreground) breakable(ctx context.Context, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	over, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
-		select {
-		case <-f.pressed:
-			cancel(errInterrupted)
-		case <-over:
+		ticker := time.NewTicker(idleRead)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-f.pressed:
+				cancel(errInterrupted)
+				return
+			case <-ticker.C:
+				if f.serverGone() {
+					cancel(errServerGone)
+					return
+				}
+			case <-over:
+				return
+			}
 		}
 	}()
 	err := wait(ctx)
 	close(over)
 	<-gone
-	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) {
-		return errInterrupted
+	for _, why := range []error{errInterrupted, errServerGone} {
+		if err != nil && errors.Is(context.Cause(ctx), why) {
+			return why
+		}
 	}
 	return err
 }
