@@ -1,5 +1,5 @@
-// Package command is the agent that is any program: it runs Job.Command,
-// ["sh"] if there is none, in the workspace.
+// Package command is the agent that is any program: it runs Job.Command, else
+// the configured one, else a shell, in the workspace.
 //
 // # Invariants
 //
