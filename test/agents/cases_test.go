@@ -3,6 +3,7 @@ package agents_test
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -57,6 +58,35 @@ func cases() map[string]func(*world) {
 		"not reached":       testNotReached,
 		"hang":              testHang,
 		"cancel":            testCancel,
+		"in the foreground": testForeground,
+	}
+}
+
+// testForeground: one command, from words to a landed commit, with a server of its
+// own that is gone with it.
+func testForeground(w *world) {
+	w.configure()
+	c := exec.CommandContext(w.Context(), w.bin, "run", "--agent", w.program.name, "--repo", w.path("R"), "--yes", "Follow SCRIPT:edit to its end.")
+	c.Dir, c.Env = w.path("R"), w.environ
+	out, err := c.CombinedOutput()
+	if err != nil {
+		w.Errorf("run: %v", err)
+	}
+	wanted := []string{"I will make the file.", "report_summary", "I made made.txt.", "made.txt", "landed on main"}
+	if w.program.costs {
+		wanted = append(wanted, "$0.")
+	}
+	for _, want := range wanted {
+		if !strings.Contains(string(out), want) {
+			w.Errorf("run does not say %q", want)
+		}
+	}
+	if got := w.read("R/made.txt"); got != "hello\n" {
+		w.Errorf("landed: %q", got)
+	}
+	w.leavesNothing()
+	if w.Failed() {
+		w.Logf("run said:\n%s", out)
 	}
 }
 

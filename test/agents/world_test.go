@@ -106,13 +106,18 @@ func (w *world) git(args ...string) string {
 	return string(out)
 }
 
-// serve starts the server with what the program needs, and adds the repository.
-func (w *world) serve() {
+// configure gives the program what it needs, and the server its settings.
+func (w *world) configure() {
 	w.Helper()
-	base := w.model.URL
-	w.program.prepare(w, base)
+	w.program.prepare(w, w.model.URL)
 	lines := append([]string{"agents:", "  " + w.program.name + ":", "    inherit: [" + strings.Join(w.program.inherit, ", ") + "]"}, w.config...)
 	w.write("config.yaml", strings.Join(lines, "\n")+"\n")
+}
+
+// serve starts the server, and adds the repository.
+func (w *world) serve() {
+	w.Helper()
+	w.configure()
 	server, err := binary.Launch(binary.Options{Bin: w.bin, Dir: w.dir, Env: w.environ, Log: w.path("server.log")})
 	if err != nil {
 		w.Fatal(err)
@@ -139,6 +144,12 @@ func (w *world) stop() {
 	if err := w.server.Stop(); err != nil {
 		w.Error(err)
 	}
+	w.leavesNothing()
+}
+
+// leavesNothing looks for what must be gone with the server.
+func (w *world) leavesNothing() {
+	w.Helper()
 	for _, p := range w.processes() {
 		w.Errorf("left after the end of the server: %s", p)
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
@@ -237,7 +248,7 @@ func (w *world) processes() []process {
 	var ours []process
 	for _, e := range entries {
 		var pid int
-		if _, err := fmt.Sscan(e.Name(), &pid); err != nil || pid == w.server.PID() {
+		if _, err := fmt.Sscan(e.Name(), &pid); err != nil || w.server != nil && pid == w.server.PID() {
 			continue
 		}
 		dir := filepath.Join("/proc", e.Name())
