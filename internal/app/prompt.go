@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func news(tree *work.Tree, t *work.Task) (string, error) {
 }
 
 func (b brief) compose(name string) (string, error) {
-	tmpl, err := template.ParseFS(promptFiles, "prompts/parts.md", "prompts/"+name)
+	tmpl, err := template.New(name).Funcs(template.FuncMap{"fenced": fenced, "item": item}).ParseFS(promptFiles, "prompts/parts.md", "prompts/"+name)
 	if err != nil {
 		return "", work.Errorf(work.Internal, "read prompt %s: %w", name, err)
 	}
@@ -96,6 +97,30 @@ func (b brief) compose(name string) (string, error) {
 	}
 	return strings.TrimSpace(text.String()) + "\n", nil
 }
+
+// fenced is a text between marks of which the last does not occur in it: agents
+// write texts that judges read, and must not end them early.
+func fenced(name, text string) string {
+	mark := name
+	for n := 2; ends(text, mark); n++ {
+		mark = fmt.Sprintf("%s-%d", name, n)
+	}
+	return "<<<" + mark + "\n" + text + "\n" + mark
+}
+
+// ends says whether a line of the text could be taken for the mark.
+func ends(text, mark string) bool {
+	for line := range strings.Lines(text) {
+		if strings.EqualFold(strings.TrimSpace(line), mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// item is what an item of a list says: its further lines are indented, and so are
+// no headings and items of the prompt itself.
+func item(value any) string { return strings.ReplaceAll(fmt.Sprint(value), "\n", "\n    ") }
 
 // rolePrompt is a role's own text: as configured, else the one that comes with
 // the program; a role may have none.
