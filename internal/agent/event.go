@@ -1,6 +1,9 @@
 package agent
 
-import "time"
+import (
+	"path/filepath"
+	"time"
+)
 
 // Kind is what an event is about. The set is closed.
 type Kind string
@@ -95,6 +98,14 @@ type Limit struct {
 	Kind    LimitKind `json:"kind"`
 	ResetAt time.Time `json:"reset_at,omitzero"` // zero: unknown
 	Text    string    `json:"text,omitempty"`
+}
+
+// Within is a path as seen from the workspace dir, where it lies in it.
+func Within(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
 }
 
 // Unix is the instant that a program gives in seconds since 1970; zero where it

@@ -323,9 +323,5 @@ func (u *run) explain(r Result) string {
 
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
-	text = text[strings.LastIndexByte(text, '\n')+1:]
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "…"
-	}
-	return text
+	return cut(text[strings.LastIndexByte(text, '\n')+1:], 300)
 }

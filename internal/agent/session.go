@@ -153,6 +153,16 @@ func (s *Session) Warn(text string) {
 	}
 }
 
+// Unenforced warns of what the job restricts and the program has no setting for.
+func (s *Session) Unenforced(job Job, program string) {
+	if len(job.AllowedTools) > 0 {
+		s.Warn("the list of allowed tools was not enforced: " + program + " has no setting for it")
+	}
+	if job.MaxTurns > 0 {
+		s.Warn("the limit of turns was not enforced: " + program + " has no setting for it")
+	}
+}
+
 // admit charges an event to the transcript's limit. What people and outcomes
 // rest on may use as much again, so that a flood of output cannot displace it.
 func (s *Session) admit(e *Event) bool {

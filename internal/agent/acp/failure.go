@@ -88,9 +88,7 @@ func (f *failure) text() string {
 	} else if f.detail != "" && !strings.Contains(message, f.detail) {
 		message += ": " + f.detail
 	}
-	if len(message) > 2000 {
-		message = strings.ToValidUTF8(message[:2000], "") + "…"
-	}
+	message = clipped(message, 2000)
 	if f.code != "" && f.code != codeInternal && f.kind == "" {
 		return fmt.Sprintf("%s (code %s)", message, f.code)
 	}

@@ -203,7 +203,7 @@ steps:
 		t.Errorf("file %q", got)
 	}
 	warnings := strings.Join(r.Warnings, "|")
-	for _, want := range []string{"limit of tools", "limit of turns", "no UTF-8"} {
+	for _, want := range []string{"list of allowed tools", "limit of turns", "no UTF-8"} {
 		if !strings.Contains(warnings, want) {
 			t.Errorf("no warning %q in %q", want, warnings)
 		}

@@ -52,11 +52,7 @@ func newTalk(s *agent.Session, job agent.Job) *talk {
 
 // start sends the first request. It is called before the program runs.
 func (t *talk) start() {
-	for name, asked := range map[string]bool{"tools": t.job.AllowedTools != nil, "turns": t.job.MaxTurns > 0} {
-		if asked {
-			t.s.Warn("the protocol of this agent has no limit of " + name + ": the one that was set has no effect")
-		}
-	}
+	t.s.Unenforced(t.job, "the Agent Client Protocol")
 	t.request(sdk.AgentMethodInitialize, sdk.InitializeRequest{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
 		ClientInfo:      &sdk.Implementation{Name: serverName, Version: "1"},

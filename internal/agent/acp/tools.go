@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -147,11 +146,7 @@ func (t *tools) change(c *call, p part) {
 	if p.Type != "diff" || p.Path == "" || len(c.edits) >= maxCalls {
 		return
 	}
-	path := p.Path
-	if rel, err := filepath.Rel(t.dir, path); err == nil && filepath.IsLocal(rel) {
-		path = rel
-	}
-	edit := agent.Edit{Path: clipped(path, 4096), Diff: clipped(diff(p.Old, p.New), maxText)}
+	edit := agent.Edit{Path: clipped(agent.Within(t.dir, p.Path), 4096), Diff: clipped(diff(p.Old, p.New), maxText)}
 	at := slices.IndexFunc(c.edits, func(e agent.Edit) bool { return e.Path == edit.Path })
 	if at >= 0 { // programs repeat it as it becomes clear
 		t.held -= size(c.edits[at])

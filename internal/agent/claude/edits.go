@@ -3,7 +3,6 @@ package claude
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/claudomator/claudomator/internal/agent"
@@ -54,11 +53,11 @@ func (a *toolAnswer) edits(call agent.Tool, dir string) []agent.Edit {
 			hunks = []hunk{created(a.Content)}
 		}
 		if path != "" {
-			edits = append(edits, agent.Edit{Path: within(path, dir), Diff: diff(hunks)})
+			edits = append(edits, agent.Edit{Path: agent.Within(dir, path), Diff: diff(hunks)})
 		}
 	}
 	for _, f := range a.Shell.Files {
-		edits = append(edits, agent.Edit{Path: within(f.File, dir), Diff: diff(f.Hunks)})
+		edits = append(edits, agent.Edit{Path: agent.Within(dir, f.File), Diff: diff(f.Hunks)})
 	}
 	return edits
 }
@@ -85,12 +84,4 @@ func diff(hunks []hunk) string {
 		}
 	}
 	return b.String()
-}
-
-// within is a path as seen from the workspace, where it lies in it.
-func within(path, dir string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }

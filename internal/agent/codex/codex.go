@@ -61,12 +61,7 @@ func (a *Agent) Run(ctx context.Context, job agent.Job, sink agent.Sink) (agent.
 		if err != nil {
 			return agent.Program{}, err
 		}
-		if len(job.AllowedTools) > 0 {
-			s.Warn("the list of allowed tools was not enforced: Codex has no setting for it")
-		}
-		if job.MaxTurns > 0 {
-			s.Warn("the limit of turns was not enforced: Codex has no setting for it")
-		}
+		s.Unenforced(job, "Codex")
 		r := newReader(s, job, a.home(job))
 		return agent.Program{
 			Argv:  a.command(job),

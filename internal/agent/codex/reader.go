@@ -27,7 +27,6 @@ type reader struct {
 	rows map[[2]string]Row
 
 	mu      sync.Mutex
-	thread  string // as Codex said
 	rollout *rollout
 	base    tokens // of the conversation before this run
 	used    tokens // of the conversation, as last reported

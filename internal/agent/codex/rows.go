@@ -3,7 +3,6 @@ package codex
 import (
 	"encoding/json"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -111,7 +110,6 @@ func (r *reader) started(l *line) {
 	if !strings.EqualFold(l.ThreadID, r.rollout.thread) {
 		r.rollout, r.base = newRollout(r.rollout.home, l.ThreadID), tokens{}
 	}
-	r.thread = l.ThreadID
 	if r.job.Resume != "" && !strings.EqualFold(l.ThreadID, r.job.Resume) {
 		r.s.NoResume()
 		r.s.End(agent.EndFailure, "Codex began a new conversation in place of the one to be resumed, "+r.job.Resume)
@@ -206,13 +204,13 @@ func (r *reader) changed(l *line) {
 	if l.item.Status != "completed" {
 		tool := agent.Tool{ID: l.item.ID, Name: "apply_patch", Done: true, Failed: true}
 		for _, c := range l.item.Changes {
-			tool.Input += c.Kind + " " + r.relative(c.Path) + "\n"
+			tool.Input += c.Kind + " " + agent.Within(r.dir, c.Path) + "\n"
 		}
 		r.s.Emit(agent.Event{Kind: agent.KindTool, Tool: &tool})
 		return
 	}
 	for _, c := range l.item.Changes {
-		r.s.Emit(agent.Event{Kind: agent.KindEdit, Text: c.Kind, Edit: &agent.Edit{Path: r.relative(c.Path)}})
+		r.s.Emit(agent.Event{Kind: agent.KindEdit, Text: c.Kind, Edit: &agent.Edit{Path: agent.Within(r.dir, c.Path)}})
 	}
 }
 
@@ -285,12 +283,4 @@ func (i *item) answer() string {
 		texts = append(texts, failed.Message)
 	}
 	return strings.Join(texts, "\n")
-}
-
-// relative is a path as the workspace has it, where it lies there.
-func (r *reader) relative(path string) string {
-	if rel, err := filepath.Rel(r.dir, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }
