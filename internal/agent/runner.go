@@ -98,7 +98,7 @@ func (r *Runner) Run(ctx context.Context, job Job, sink Sink, adapt func(*Sessio
 	facts := Facts{Exit: ExitNever}
 	if ctx.Err() != nil {
 		facts.Stop = stopOf(context.Cause(ctx))
-		return u.result(facts), nil //nolint:nilerr // being stopped is a result
+		return u.result(facts), nil // being stopped is a result
 	}
 	var err error
 	if u.program, err = adapt(u.session); err == nil {
@@ -107,7 +107,7 @@ func (r *Runner) Run(ctx context.Context, job Job, sink Sink, adapt func(*Sessio
 	if err != nil {
 		if ctx.Err() != nil {
 			facts.Stop = stopOf(context.Cause(ctx))
-			return u.result(facts), nil //nolint:nilerr // being stopped is a result
+			return u.result(facts), nil // being stopped is a result
 		}
 		result := u.result(facts)
 		result.Error = err.Error()
