@@ -59,10 +59,7 @@ func (s *server) problem(ctx context.Context, doing string, err error) *Problem 
 }
 
 func (s *server) bug(ctx context.Context, doing string, err error) *Problem {
-	id := app.RandomIDs{}.New()
-	s.o.Log.ErrorContext(ctx, "internal error", "id", id, "doing", doing, "error", err)
-	return refusal(app.Problem{Status: http.StatusInternalServerError, Code: work.Internal,
-		Detail: "internal error " + id, Hint: "the server's log has the details under this id", Details: map[string]any{"id": id}})
+	return &Problem{*app.ProblemOf(app.Bug(ctx, s.o.Log, doing, err))}
 }
 
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
@@ -81,7 +78,7 @@ func wrongMethod(r *http.Request, allow string) *Problem {
 
 func tooLarge() *Problem {
 	return refusal(app.Problem{Status: http.StatusRequestEntityTooLarge, Code: work.Invalid, Reason: "too_large",
-		Detail: fmt.Sprintf("the request body is larger than %d MiB", maxBody>>20), Hint: "put long material into a file of the repository"})
+		Detail: fmt.Sprintf("the request body is larger than %d MiB", app.MaxBody>>20), Hint: "put long material into a file of the repository"})
 }
 
 // ownProblems puts our problem in the place of the framework's: what it found

@@ -53,12 +53,12 @@ func (p *replays) serve(s *server, w http.ResponseWriter, r *http.Request, next 
 		s.refuse(w, r, work.Errorf(work.Invalid, "the idempotency key is %d bytes long, at most %d are taken", len(key), longestKey))
 		return
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, app.MaxBody+1))
 	if err != nil {
 		s.refuse(w, r, work.Errorf(work.Unavailable, "read the request body: %w", err))
 		return
 	}
-	if len(body) > maxBody {
+	if len(body) > app.MaxBody {
 		tooLarge().write(w)
 		return
 	}

@@ -13,9 +13,6 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// maxBody is the largest request body, in bytes.
-const maxBody = 16 << 20
-
 func humaConfig(version string) huma.Config {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	describe[app.StringList, stringList](schemas)
@@ -156,7 +153,7 @@ func (e endpoint) operation(h huma.API) huma.Operation {
 		Method: e.method, Path: e.path, OperationID: e.id, Summary: e.summary, Description: e.about, DefaultStatus: e.status,
 		Tags: []string{strings.Split(e.path, "/")[2]}, Responses: map[string]*huma.Response{},
 		// One more than the limit: the framework refuses a body that fills it.
-		MaxBodyBytes: maxBody + 1,
+		MaxBodyBytes: app.MaxBody + 1,
 		// The deadline would stay on the connection and end long requests; who
 		// sends a body slowly has a credential.
 		BodyReadTimeout: -1,

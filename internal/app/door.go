@@ -11,6 +11,9 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
+// MaxBody is the largest request body of any surface, in bytes.
+const MaxBody = 16 << 20
+
 // Door is what every surface holds an HTTP request against before it looks for a
 // credential: the name the server is asked for under, and the page it comes from.
 type Door struct {

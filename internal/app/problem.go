@@ -2,6 +2,8 @@ package app
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
 	"net/http"
 
 	"github.com/claudomator/claudomator/internal/work"
@@ -36,6 +38,14 @@ func ProblemOf(e *work.Error) *Problem {
 		p.Details[key] = value
 	}
 	return p.Fill()
+}
+
+// Bug logs an error that nobody may see, once, and gives what is shown instead: the
+// id that it is logged under.
+func Bug(ctx context.Context, log *slog.Logger, doing string, err error) *work.Error {
+	id := RandomIDs{}.New()
+	log.ErrorContext(ctx, "internal error", "id", id, "doing", doing, "error", err)
+	return work.Errorf(work.Internal, "internal error %s", id).WithHint("the server's log has the details under this id").With("id", id)
 }
 
 // Fill writes what follows from the status.

@@ -16,9 +16,6 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// maxBody is the largest request body, in bytes; that of the other surface.
-const maxBody = 16 << 20
-
 // endpoint speaks the protocol for one set of tools. Who asks is in the context
 // of its requests.
 type endpoint struct {
@@ -47,7 +44,7 @@ func (e *endpoint) serve(version, instructions string, tools []*tool) {
 	}
 	m.AddReceivingMiddleware(e.around)
 	e.protocol = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, Logger: e.log, MaxRequestBodyBytes: maxBody,
+		Stateless: true, JSONResponse: true, Logger: e.log, MaxRequestBodyBytes: app.MaxBody,
 		DisableLocalhostProtection: true, // app.Door does it, and knows the allowed names
 	})
 }
@@ -113,7 +110,5 @@ func (e *endpoint) explain(ctx context.Context, doing string, err error) *work.E
 	if known, ok := work.AsError(err); ok && known.Code != work.Internal {
 		return known
 	}
-	id := app.RandomIDs{}.New()
-	e.log.ErrorContext(ctx, "internal error", "id", id, "doing", doing, "caller", e.who(ctx), "error", err)
-	return work.Errorf(work.Internal, "internal error %s", id).WithHint("the server's log has the details under this id")
+	return app.Bug(ctx, e.log.With("caller", e.who(ctx)), doing, err)
 }
