@@ -24,8 +24,8 @@ type Config struct {
 	origins map[string]string // final key → the layer that set it
 }
 
-// Agent is one type of agent. The types claude, codex, command and scripted are
-// there without a setting; any other name needs a Protocol and a Command.
+// Agent is one type of agent. The types acp, claude, codex, command and scripted
+// are there without a setting; any other name needs a Protocol and a Command.
 type Agent struct {
 	Slots    int      `koanf:"slots" doc:"Executions of this type that run at once. 0: no limit of its own." min:"0"`
 	Protocol string   `koanf:"protocol" doc:"How the server talks with the program: acp for anything that speaks the Agent Client Protocol. Empty: as the name of the type says." enum:",acp,claude,codex,command"`
