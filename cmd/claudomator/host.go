@@ -6,8 +6,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/cli"
@@ -41,18 +43,24 @@ func hostFor(ctx context.Context, settings cli.Settings) (api app.API, stop func
 
 // host runs a server until stop is called, and speaks to it. The end of ctx
 // breaks off its start, and nothing else: what it does is then brought to an end
-// by stop.
+// by stop. While it runs, a pipe that nobody reads any more is an error of who
+// writes to it, and not the end of the process: the agents would stay.
 func host(ctx context.Context, cfg *config.Config, logTo io.Writer) (api app.API, stop func() error, err error) {
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	url, ended := make(chan string, 1), make(chan error, 1)
 	go func() { ended <- run(serving, cfg, logTo, func(u string) { url <- u }) }()
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
 	stop = func() error {
 		cancel()
-		return <-ended
+		err := <-ended
+		signal.Stop(pipes)
+		return err
 	}
 	select {
 	case err := <-ended:
 		cancel()
+		signal.Stop(pipes)
 		return nil, nil, err
 	case <-ctx.Done():
 		_ = stop()

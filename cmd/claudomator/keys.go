@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// keys turns Ctrl-C and SIGTERM into the end of a context. A command may take
+// keys turns Ctrl-C, SIGTERM and the end of the terminal into the end of a context:
+// what a server of ours has started is then ended with it. A command may take
 // Ctrl-C over; after it has given it back, one more ends the process at once:
 // what then keeps it is the tidying that the person does not wait for.
 type keys struct {
@@ -25,6 +26,9 @@ func listen(ctx context.Context) (context.Context, *keys) {
 	k := &keys{end: cancel}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		for s := range signals {
 			k.press(s)
