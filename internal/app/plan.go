@@ -138,7 +138,7 @@ func above(tree *work.Tree, t *work.Task) work.AgentSpec {
 	for p := tree.Task(t.ParentTaskID); p != nil; p = tree.Task(p.ParentTaskID) {
 		spec := p.Agent
 		if spec.Type == "" && len(spec.Command) > 0 {
-			spec.Type = "command"
+			spec.Type = work.CommandAgent
 		}
 		if spec.Type != "" {
 			return spec
@@ -157,7 +157,7 @@ func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent work.AgentSp
 		spec.Model = cmp.Or(spec.Model, role.Model)
 	}
 	if spec.Type == "" && len(spec.Command) > 0 {
-		spec.Type = "command"
+		spec.Type = work.CommandAgent
 	}
 	if spec.Type == "" && parent.Type != "" {
 		spec.Type, spec.Command, spec.Model = parent.Type, parent.Command, cmp.Or(spec.Model, parent.Model)
@@ -170,7 +170,7 @@ func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent work.AgentSp
 	if spec.MaxBudgetUSD == 0 {
 		spec.MaxBudgetUSD = role.MaxBudgetUSD
 	}
-	if spec.Type == "command" && len(spec.Command) == 0 {
+	if spec.Type == work.CommandAgent && len(spec.Command) == 0 {
 		spec.Command = []string{"sh"}
 	}
 	if spec.Type == "" {

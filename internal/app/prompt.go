@@ -62,7 +62,7 @@ func (b brief) Tools() []string {
 // prompt composes what an agent reads. A command gets its instructions byte for
 // byte; a judging one the judge's prompt.
 func prompt(tree *work.Tree, t *work.Task, role work.RoleConfig, spec work.AgentSpec) (string, error) {
-	if t.Judges == nil && spec.Type == "command" {
+	if t.Judges == nil && spec.Type == work.CommandAgent {
 		return instructions(t), nil
 	}
 	text, err := rolePrompt(t.Role(), role)

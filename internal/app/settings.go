@@ -90,7 +90,7 @@ func (s *Service) SetRole(ctx context.Context, name string, in RoleInput) (*work
 	work.Assign(&config.Timeout, in.Timeout)
 	work.Assign(&config.Active, in.Active)
 	if in.Command != nil && len(*in.Command) > 0 && in.Agent == nil {
-		config.Agent = "command"
+		config.Agent = work.CommandAgent
 	}
 	whole := config
 	if config.ProjectID != "" {
@@ -115,7 +115,7 @@ func (s *Service) checkRole(r work.RoleConfig) error {
 	switch {
 	case len(r.Command) > 0 && r.Command[0] == "":
 		return work.Errorf(work.Invalid, "the command names no program")
-	case r.Agent == "command" && len(r.Command) == 0:
+	case r.Agent == work.CommandAgent && len(r.Command) == 0:
 		return work.Errorf(work.Invalid, "agent type command needs a command").WithHint(`--command '["sh","-c","…"]'`)
 	case r.MaxBudgetUSD < 0 || r.Timeout < 0:
 		return work.Errorf(work.Invalid, "a limit is negative")

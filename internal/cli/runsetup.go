@@ -158,7 +158,7 @@ func (f *foreground) policy(ctx context.Context, project *work.Project, agent st
 	}
 	checker := own.Over(all)
 	judge := orElse(orElse(checker.Agent, project.Agent), agent)
-	if judge == "command" && len(checker.Command) == 0 {
+	if judge == work.CommandAgent && len(checker.Command) == 0 {
 		return "", work.Errorf(work.Invalid, "there is no checker: a command cannot judge without one of its own").WithReason("no_checker").
 			WithHint(`claudomator role set checker --agent claude, or --command '["sh","-c","cat >/dev/null; make test"]'`)
 	}

@@ -156,7 +156,7 @@ func (r Rules) judgeSpec(tree *work.Tree, task *work.Task, role work.Role) (work
 		AllowedTools: slices.Clone(config.AllowedTools), MaxBudgetUSD: config.MaxBudgetUSD,
 	}
 	if len(config.Command) > 0 && spec.Type == "" {
-		spec.Type = "command"
+		spec.Type = work.CommandAgent
 	}
 	if spec.Type == "" {
 		spec.Type = tree.Project.Agent
@@ -170,7 +170,7 @@ func (r Rules) judgeSpec(tree *work.Tree, task *work.Task, role work.Role) (work
 	if spec.MaxBudgetUSD == 0 {
 		spec.MaxBudgetUSD = judgeBudget
 	}
-	if spec.Type == "command" {
+	if spec.Type == work.CommandAgent {
 		return spec, len(spec.Command) > 0
 	}
 	return spec, spec.Type != "" && r.Usable != nil && r.Usable(spec.Type)

@@ -159,7 +159,7 @@ func (s *Step) judged(t *Task, v *Verdict) error {
 // rejects, a signal or timeout is a failed run. A report that disagrees with
 // the exit code is a contradiction, that is no verdict.
 func commandVerdict(t *Task, x *Execution, c End) (*Verdict, bool) {
-	if t.Judges == nil || x.Spec.Type != "command" || c.ExitCode == nil || c.Signalled {
+	if t.Judges == nil || x.Spec.Type != CommandAgent || c.ExitCode == nil || c.Signalled {
 		return nil, false
 	}
 	if c.Outcome != Success && c.Outcome != FailedRun {

@@ -127,6 +127,10 @@ const (
 	HoldLanding      Hold = "landing"      // the landing was refused or aborted
 )
 
+// CommandAgent is the agent type that is any program: it gets its instructions as
+// they stand, and judges with its exit code.
+const CommandAgent = "command"
+
 // AgentSpec says who does the work and how.
 type AgentSpec struct {
 	Type         string   `json:"type,omitempty"`
