@@ -33,6 +33,12 @@ func (r *run) agent(ctx context.Context) work.End {
 	if !res.NoResume || ctx.Err() != nil || left <= 0 || r.alive {
 		return r.agentEnded(res, err)
 	}
+	if job.Limits.BudgetUSD -= res.CostUSD; p.Budget > 0 && job.Limits.BudgetUSD <= 0 {
+		end := r.agentEnded(res, err)
+		end.NoResume = true // a later run, with a new budget, begins anew
+		return end
+	}
+	job.Limits.BudgetUSD = max(0, job.Limits.BudgetUSD) // 0: none was set
 	r.log.notice("the earlier conversation cannot be resumed (%s); a new one is begun and told what was agreed", res.Error)
 	job.ID, job.Prompt, job.Resume, job.Limits.Wall = job.ID+".new", p.Prompt, "", left
 	end := r.agentEnded(r.drive(ctx, a, job))

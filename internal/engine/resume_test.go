@@ -104,6 +104,47 @@ func TestBudgetOfATask(t *testing.T) {
 	})
 }
 
+// A conversation that is gone has cost something, too: the new one may spend what is
+// left, and is not begun where nothing is.
+func TestBudgetOfAConversationBegunAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		budget, cost, left float64
+		runs               int
+	}{
+		"no budget":   {0, 5, 0, 3},
+		"some left":   {1, 0.25, 0.25, 3},
+		"nothing":     {1, 0.5, 0, 2},
+		"overdrawn":   {1, 7, 0, 2},
+		"cost no sum": {1, 0, 0.5, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var jobs []agent.Job
+			p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{
+				noting(&jobs, "a", agent.Result{Outcome: agent.Success, Handle: "c1", CostUSD: 0.5}),
+				noting(&jobs, "", agent.Result{Outcome: agent.Failed, NoResume: true, Error: "no conversation c1", CostUSD: test.cost}),
+				noting(&jobs, "b", agent.Result{Outcome: agent.Success, Handle: "c2"}),
+			}}
+			inHours(t, p, func(w *world, _ func(app.TaskRequest) *app.TaskView) {
+				id := w.task(app.TaskRequest{Agent: app.AgentInput{Instructions: "build", MaxBudgetUSD: test.budget}, Review: "human"}).ID
+				w.state(id, work.Ready)
+				if _, err := w.service.MessageTask(w.ctx, string(id), "more"); err != nil {
+					t.Fatal(err)
+				}
+				w.until(id, func(v *app.TaskView) bool {
+					return v.State == work.Ready && len(jobs) == 3 || v.State.EndedBadly()
+				})
+				if len(jobs) != test.runs {
+					t.Fatalf("%d runs", len(jobs))
+				}
+				last := jobs[len(jobs)-1]
+				if test.runs == 3 && (last.Resume != "" || math.Abs(last.Limits.BudgetUSD-test.left) > 1e-9) {
+					t.Errorf("the new conversation resumes %q with %v USD", last.Resume, last.Limits.BudgetUSD)
+				}
+			})
+		})
+	}
+}
+
 // What an agent warns of reaches the reviewer.
 func TestWarningsOfAnAgent(t *testing.T) {
 	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{
