@@ -52,7 +52,7 @@ func cases() map[string]func(*world) {
 		"question":          testQuestion,
 		"lost conversation": testLostConversation,
 		"429 once":          testOnce,
-		"500 for ever":      func(w *world) { testFault(w, "broken", w.program.broken) },
+		"500 for ever":      func(w *world) { testFault(w, "broken", work.Overloaded) },
 		"wrong key":         func(w *world) { testFault(w, "denied", work.FailedRun) },
 		"usage limit":       testUsageLimit,
 		"not reached":       testNotReached,
@@ -234,7 +234,7 @@ func testOnce(w *world) {
 	if x.Outcome != work.Success || !strings.Contains(text, "AFTER THE LIMIT") {
 		w.Errorf("execution %+v", x)
 	}
-	if w.program.showsRetries && !strings.Contains(text, `"kind":"limit"`) {
+	if !strings.Contains(text, `"kind":"limit"`) {
 		w.Error("the transcript does not show the retry")
 	}
 }
@@ -277,7 +277,7 @@ func testUsageLimit(w *world) {
 func testNotReached(w *world) {
 	w.model.Close()
 	w.config = append(w.config, "limits:", "  silence: 30s", "  task: 90s")
-	testFault(w, "say", w.program.notReached)
+	testFault(w, "say", work.Overloaded)
 }
 
 // testHang: the provider never answers; the silence limit ends the run.

@@ -1,7 +1,5 @@
 package agents_test
 
-import "github.com/claudomator/claudomator/internal/work"
-
 // program is an agent program, and what of it differs from the others.
 type program struct {
 	name string
@@ -10,12 +8,8 @@ type program struct {
 	prepare func(w *world, base string)
 	inherit []string // variables it gets from the server
 	costs   bool     // it reports a cost
-	// showsRetries: it tells of requests that it repeats.
-	showsRetries bool
-	memory       string       // of conversations, below its home
-	broken       work.Outcome // of a provider that answers 500 for ever
-	notReached   work.Outcome // of a provider that is not there
-	cases        map[string]func(*world)
+	memory  string   // of conversations, below its home
+	cases   map[string]func(*world)
 }
 
 func programs() map[string]program {
@@ -31,9 +25,9 @@ func programs() map[string]program {
 				}
 			},
 			inherit: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"},
-			costs:   true, showsRetries: true,
-			memory: ".claude/projects", broken: work.Overloaded, notReached: work.Overloaded,
-			cases: claudeCases(),
+			costs:   true,
+			memory:  ".claude/projects",
+			cases:   claudeCases(),
 		},
 		"codex": {
 			name: "codex",
@@ -55,8 +49,8 @@ enabled = false
 `)
 			},
 			inherit: []string{"SCRIPTED_KEY"},
-			memory:  ".codex/sessions", broken: work.Overloaded, notReached: work.Overloaded, showsRetries: true,
-			cases: codexCases(),
+			memory:  ".codex/sessions",
+			cases:   codexCases(),
 		},
 	}
 }
