@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"io"
+	"bytes"
 	"log/slog"
 )
 
@@ -11,5 +11,5 @@ func (q *Queue) MeetTrouble() {
 	if q.troubled.Load() {
 		panic("engine: a failed job is no trouble of the queue's")
 	}
-	slog.New(riverLog{slog.NewTextHandler(io.Discard, nil), &q.troubled}).With("a", 1).WithGroup("g").Error("Completer error (will retry after sleep)")
+	slog.New(riverLog{slog.NewTextHandler(new(bytes.Buffer), nil), &q.troubled}).With("a", 1).WithGroup("g").Error("Completer error (will retry after sleep)")
 }
