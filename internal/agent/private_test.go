@@ -79,7 +79,7 @@ func TestClearPrivate(t *testing.T) {
 }
 
 // Work that goes on behind the agent's back is ended, and whoever reviews the
-// result is told.
+// result is told; as of a success that the agent itself takes back.
 func TestBackgroundWorkIsAWarning(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -88,6 +88,8 @@ func TestBackgroundWorkIsAWarning(t *testing.T) {
 	}{
 		{"alone", `echo '{"End":"success"}'`, 0},
 		{"job left", `setsid sleep 3600 & echo '{"End":"success"}'`, 1},
+		{"success then failure", `echo '{"End":"success"}'; echo '{"End":"failure","Error":"no"}'; exit 1`, 1},
+		{"failure when stopped", `trap 'echo "{\"End\":\"failure\"}"; exit 1' TERM; echo '{"End":"success"}'; while :; do sleep 0.05; done`, 0},
 		{"stopped by us", `setsid sleep 3600 & echo '{"End":"success"}'; sleep 3600`, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -98,7 +100,7 @@ func TestBackgroundWorkIsAWarning(t *testing.T) {
 			}
 			said := 0
 			for _, e := range events {
-				if e.Stream == Notice && strings.Contains(e.Text, "still running") {
+				if e.Stream == Notice && (strings.Contains(e.Text, "still running") || strings.Contains(e.Text, "after its success")) {
 					said++
 				}
 			}

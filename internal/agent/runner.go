@@ -116,6 +116,7 @@ func (r *Runner) Run(ctx context.Context, job Job, sink Sink, adapt func(*Sessio
 	}
 	facts.Stop = u.supervise(ctx)
 	if facts.Stop != StopNone {
+		u.session.stop()
 		u.process.Stop(u.stopSteps()...)
 	} else {
 		_, _ = u.process.Wait(ctx) // for the orphans' output; a cancel shortens it

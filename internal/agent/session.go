@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -47,6 +48,7 @@ type Session struct {
 	cost     float64
 	handle   string
 	noResume bool
+	stopping bool // the program is asked to end
 	warnings []string
 
 	reported chan struct{} // closed with the first report of an end
@@ -120,10 +122,20 @@ func (s *Session) End(end End, errText string) {
 }
 
 func (s *Session) report(end End, errText string) {
+	if s.end == EndSuccess && end == EndFailure && !s.stopping { // asked to end, many say that they failed
+		s.warn("after its success the agent reported a failure: " + cmp.Or(errText, "it does not say which"))
+	}
 	if s.end == EndNone {
 		s.end, s.errText = end, errText
 		closeOnce(s.reported)
 	}
+}
+
+// stop tells that the program is asked to end.
+func (s *Session) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
 }
 
 // SetHandle records what resumes the conversation.
@@ -144,10 +156,16 @@ func (s *Session) NoResume() {
 // Warn tells whoever will review the work, and the transcript, of something
 // that the outcome alone does not say.
 func (s *Session) Warn(text string) {
-	text = cut(Sanitize(text), maxWarning)
-	s.Emit(Event{Kind: KindLog, Stream: Notice, Text: text})
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.warn(text)
+}
+
+func (s *Session) warn(text string) {
+	text = cut(Sanitize(text), maxWarning)
+	if !s.closed {
+		s.notice(text)
+	}
 	if len(s.warnings) < maxWarnings {
 		s.warnings = append(s.warnings, text)
 	}

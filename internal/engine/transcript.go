@@ -69,13 +69,15 @@ func (t *transcript) Emit(event agent.Event) {
 	if event.Kind == agent.KindBlocker {
 		t.blocked = append(t.blocked, event.Text)
 	}
-	if err == nil {
-		line = bytes.ReplaceAll(t.e.o.Hide(line), t.secret, []byte("[masked]"))
-		if t.out.Buffered() == 0 {
-			t.flush.Reset(flushAfter)
-		}
-		_, err = t.out.Write(append(line, '\n'))
+	if err != nil {
+		t.e.o.Log.Error("put an event into words", "kind", event.Kind, "error", err)
+		return
 	}
+	line = bytes.ReplaceAll(t.e.o.Hide(line), t.secret, []byte("[masked]"))
+	if t.out.Buffered() == 0 {
+		t.flush.Reset(flushAfter)
+	}
+	_, err = t.out.Write(append(line, '\n'))
 	t.failed(err)
 }
 

@@ -14,7 +14,7 @@ EOF
 cat >check.sh <<'EOF'
 #!/bin/sh
 for t in tests/*.sh; do
-	sh -eu "$t" || { echo "FAIL $t"; failed=1; }
+	sh -eu "$t" || { echo "not passed: $t"; failed=1; }
 done
 test -z "${failed:-}" && echo "all tests passed"
 EOF
