@@ -19,17 +19,18 @@ import (
 
 var errOnce = errors.New("fails once")
 
-// coreThatFails refuses the second plan: that of the execution that has just begun.
+// coreThatFails refuses the first plan of an execution that has begun.
 type coreThatFails struct {
 	engine.Core
-	plans atomic.Int64
+	failed atomic.Bool
 }
 
 func (c *coreThatFails) PlanRun(ctx context.Context, tree work.TreeID, id work.ExecutionID) (*app.RunPlan, error) {
-	if c.plans.Add(1) == 2 {
+	plan, err := c.Core.PlanRun(ctx, tree, id)
+	if err == nil && plan.Execution.State == work.ExecutionRunning && c.failed.CompareAndSwap(false, true) {
 		return nil, errOnce
 	}
-	return c.Core.PlanRun(ctx, tree, id)
+	return plan, err
 }
 
 func TestBegunExecutionThatCannotBePlannedEnds(t *testing.T) {
