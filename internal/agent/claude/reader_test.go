@@ -231,7 +231,7 @@ func TestCostIsOfThisRun(t *testing.T) {
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	t.Parallel()
 	runner, _ := machine(t)
-	long := strings.Repeat("x", 100_000)
+	long := strings.Repeat("x", 3*nameLimit)
 	reading(t, runner, agent.Job{}, func(r *reader) {
 		for i := range 2 * openCalls {
 			r.line(agent.Stdout, agent.Line{Text: fmt.Appendf(nil, `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"c%d","name":"Bash","input":{"command":"%s","other":"%s"}},{"type":"tool_use","id":"%s%d","name":"Bash","input":{}}]}}`, i, long, long, long, i)})

@@ -227,16 +227,18 @@ func TestLimitsInWords(t *testing.T) {
 // What is remembered of calls and sub-agents is little of each, and of so many.
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	t.Parallel()
-	long, stdout := strings.Repeat("x", 20_000), ""
+	long := strings.Repeat("x", 4*maxName)
+	var stdout []string
 	for i := range maxRunning + 100 {
-		stdout += fmt.Sprintf(`{"type":"item.started","item":{"id":"i%d","type":"command_execution","command":"%s"}}`+"\n", i, long)
-		stdout += fmt.Sprintf(`{"type":"item.completed","item":{"id":"a%d","type":"collab_tool_call","tool":"spawn_agent","prompt":"%s","status":"completed","agents_states":{"t%d":{"status":"running"},"%s%d":{"status":"running"}}}}`+"\n", i, long, i, long, i)
+		stdout = append(stdout,
+			fmt.Sprintf(`{"type":"item.started","item":{"id":"i%d","type":"command_execution","command":"%s"}}`, i, long),
+			fmt.Sprintf(`{"type":"item.completed","item":{"id":"a%d","type":"collab_tool_call","tool":"spawn_agent","prompt":"%s","status":"completed","agents_states":{"t%d":{"status":"running"},"%s%d":{"status":"running"}}}}`, i, long, i, long, i))
 	}
 	var r *reader
 	reading(t, agent.Job{}, "", func(reading *reader) {
 		r = reading
-		for line := range strings.Lines(stdout) {
-			r.line(agent.Stdout, agent.Line{Text: []byte(strings.TrimSuffix(line, "\n"))})
+		for _, line := range stdout {
+			r.line(agent.Stdout, agent.Line{Text: []byte(line)})
 		}
 	})
 	held := 0
