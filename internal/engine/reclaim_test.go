@@ -60,8 +60,8 @@ func TestReclaimLosesNothing(t *testing.T) {
 	if err != nil || use.Reclaimable == 0 || use.Partial || use.Database == 0 || use.Free == 0 || len(use.Projects) != 1 || use.Projects[0].Name != "p" {
 		t.Fatalf("%+v, %v", use, err)
 	}
-	for _, row := range use.Tasks {
-		if row.Workspace == 0 || row.Transcripts == 0 || row.ReclaimAt.IsZero() == (row.TaskID == failed.ID) {
+	for _, row := range use.Tasks { // a transcript may have no blocks yet: what is told is what is allocated
+		if row.Workspace == 0 || row.ReclaimAt.IsZero() == (row.TaskID == failed.ID) {
 			t.Errorf("%+v", row)
 		}
 	}

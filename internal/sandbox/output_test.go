@@ -119,20 +119,38 @@ func TestGather(t *testing.T) {
 		close(ended)
 		g := gather{now: time.Now}
 		var waited []time.Duration
-		wait := func(done <-chan struct{}) {
+		wait := func(n int, done <-chan struct{}) {
 			began := time.Now()
-			g.wait(done)
+			g.wait(n, done)
 			waited = append(waited, time.Since(began))
 		}
 		for range gatherFree + 2 {
-			wait(running)
+			wait(100, running)
 		}
-		wait(ended)
+		wait(100, ended)
 		time.Sleep(time.Second) // virtual: a quiet one
-		wait(running)
+		wait(100, running)
 		want := append(make([]time.Duration, gatherFree), gatherRest, gatherRest, 0, 0)
 		if !slices.Equal(waited, want) {
 			t.Errorf("waited %v, want %v", waited, want)
+		}
+	})
+}
+
+// A flood is not held up, however small its portions.
+func TestGatherLetsFloodsPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gather{now: time.Now}
+		began := time.Now()
+		for i := range 100_000 {
+			g.wait(4096, nil)
+			if i%50 == 0 {
+				time.Sleep(time.Millisecond) // virtual: 200 MB a second
+			}
+		}
+		if rested := time.Since(began) - 2*time.Second; rested > 2*gatherRest*gatherMost/4096 {
+			t.Errorf("rested for %s", rested)
 		}
 	})
 }

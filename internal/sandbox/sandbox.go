@@ -82,6 +82,7 @@ const (
 	drainLimit         = 2 * time.Second  // for output after the tree has ended
 	reapInterval       = 5 * time.Second  // how often orphans are reaped during a run
 	gatherFree         = 5                // reads at once in a second, of a stream that gathers
+	gatherMost         = 16 << 10         // bytes in a second, beyond which a stream does not trickle
 	gatherRest         = 100 * time.Millisecond
 )
 

@@ -209,8 +209,8 @@ func (p *Process) copyOutput(o *output, done *sync.WaitGroup) {
 		if n > 0 {
 			_, _ = o.to.Write(buf[:n])
 		}
-		if p.gather && n < len(buf) { // a flood is read as fast as it comes
-			rest.wait(p.exited)
+		if p.gather {
+			rest.wait(n, p.exited)
 		}
 		if err != nil {
 			break
@@ -223,19 +223,27 @@ func (p *Process) copyOutput(o *output, done *sync.WaitGroup) {
 }
 
 // gather spaces the reads of a stream that trickles: each wakes a goroutine and
-// a chain of writers, which for a hundred talking agents is most of the work.
+// a chain of writers, which for a hundred talking agents is most of the work. A
+// stream with much to say is read as fast as it comes: whoever writes it would
+// wait at the full pipe.
 type gather struct {
 	now   func() time.Time
-	since time.Time // when the second began in which reads are counted
+	since time.Time // when the second began in which reads and bytes are counted
 	reads int
+	bytes int
+	heavy bool // the second before had much to say
 }
 
-// wait rests before the next read, if there were many, unless done is closed.
-func (g *gather) wait(done <-chan struct{}) {
+// wait rests after a read of n bytes, if there were many small ones, unless done
+// is closed.
+func (g *gather) wait(n int, done <-chan struct{}) {
 	if now := g.now(); now.Sub(g.since) >= time.Second {
-		g.since, g.reads = now, 0
+		g.heavy = g.bytes > gatherMost
+		g.since, g.reads, g.bytes = now, 0, 0
 	}
-	if g.reads++; g.reads <= gatherFree {
+	g.reads++
+	g.bytes += n
+	if g.reads <= gatherFree || g.heavy || g.bytes > gatherMost {
 		return
 	}
 	timer := time.NewTimer(gatherRest)
