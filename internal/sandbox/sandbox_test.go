@@ -454,3 +454,27 @@ func TestProbeIsHonest(t *testing.T) {
 		t.Error("unusable without a reason")
 	}
 }
+
+// A program that is just being written is started when that is over.
+func TestProgramBeingWritten(t *testing.T) {
+	t.Parallel()
+	modes(t, func(t *testing.T, h *Host) {
+		path := filepath.Join(t.TempDir(), "program")
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700) //nolint:gosec // a program
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString("#!/bin/sh\nexit 4\n"); err != nil {
+			t.Fatal(err)
+		}
+		closed := time.AfterFunc(200*time.Millisecond, func() { _ = file.Close() })
+		defer closed.Stop()
+		spec := shell(t, "")
+		spec.Argv = []string{path}
+		p := start(t, h, spec)
+		if exit := wait(t, p); exit.Code != 4 {
+			t.Errorf("exit %v", exit)
+		}
+		end(t, p)
+	})
+}

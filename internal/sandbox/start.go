@@ -92,7 +92,7 @@ func (h *Host) launch(spec Spec, path string, record *Record, group *os.File) (*
 	if err == nil && group != nil {
 		err = p.startIn(group, record)
 	} else if err == nil {
-		err = p.cmd.Start()
+		err = p.begin()
 	}
 	if err != nil {
 		closeAll(p.parentEnds())
@@ -116,7 +116,7 @@ func (h *Host) launch(spec Spec, path string, record *Record, group *os.File) (*
 func (p *Process) startIn(group *os.File, record *Record) error {
 	c := p.cmd
 	placeIn(c.SysProcAttr, group)
-	err := c.Start()
+	err := p.begin()
 	if err == nil || !refusesPlacing(err) {
 		return err
 	}
@@ -124,9 +124,31 @@ func (p *Process) startIn(group *os.File, record *Record) error {
 		return err
 	}
 	record.Cgroup = ""
-	p.cmd = &exec.Cmd{Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir,
-		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, SysProcAttr: ownSession()}
-	return p.cmd.Start()
+	p.cmd = again(c, ownSession())
+	return p.begin()
+}
+
+// begin starts the program. One that is just being written (an update, or a file
+// that a child about to start still holds open) is waited for, for a second.
+func (p *Process) begin() error {
+	for tries := 0; ; tries++ {
+		err := p.cmd.Start()
+		if !errors.Is(err, syscall.ETXTBSY) || tries == busyTries {
+			return err
+		}
+		time.Sleep(busyPause)
+		p.cmd = again(p.cmd, p.cmd.SysProcAttr)
+	}
+}
+
+const (
+	busyTries = 50
+	busyPause = 20 * time.Millisecond
+)
+
+// again is the command of one that could not be started.
+func again(c *exec.Cmd, attr *syscall.SysProcAttr) *exec.Cmd {
+	return &exec.Cmd{Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, SysProcAttr: attr}
 }
 
 // ownSession gives the run a session and process group without a terminal.
