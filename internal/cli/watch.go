@@ -28,7 +28,7 @@ type watch struct {
 // quiet without any event the server is looked at: a stream may go on trying to
 // reach one that is gone for good.
 const (
-	quiet      = time.Minute
+	quiet      = 10 * time.Second
 	patience   = 30 * time.Second
 	firstPause = 100 * time.Millisecond
 	lastPause  = 2 * time.Second
