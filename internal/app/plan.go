@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudomator/claudomator/internal/review"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -57,7 +56,7 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 		plan.origin(tree)
 		plan.budget()
 		if x.Kind == work.GateRun {
-			plan.Gates = review.Commands(tree, t)
+			plan.Gates = tree.Commands(t, work.GateRun)
 			return nil
 		}
 		return plan.say(tree, t, role)

@@ -42,12 +42,14 @@ const (
 	ToolBlocker Tool = "report_blocker"
 	ToolSummary Tool = "report_summary"
 	ToolVerdict Tool = "report_verdict"
+	ToolPlan    Tool = "report_plan"
+	ToolLessons Tool = "report_lessons"
 	ToolContext Tool = "get_context"
 )
 
 // Tools lists every tool.
 func Tools() []Tool {
-	return []Tool{ToolSpawn, ToolSuggest, ToolAsk, ToolBlocker, ToolSummary, ToolVerdict, ToolContext}
+	return []Tool{ToolSpawn, ToolSuggest, ToolAsk, ToolBlocker, ToolSummary, ToolVerdict, ToolPlan, ToolLessons, ToolContext}
 }
 
 // SpawnInput is a subtask as an agent describes it.
@@ -137,6 +139,12 @@ func offers(t *work.Task) []Tool {
 	tools = append(tools, ToolAsk, ToolBlocker, ToolSummary)
 	if t.Judges != nil {
 		tools = append(tools, ToolVerdict)
+	}
+	switch t.Role() {
+	case work.Planner:
+		tools = append(tools, ToolPlan)
+	case work.Retro:
+		tools = append(tools, ToolLessons)
 	}
 	return append(tools, ToolContext)
 }

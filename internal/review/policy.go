@@ -76,6 +76,9 @@ func For(tree *work.Tree, task *work.Task) Policy {
 	if n := tree.Project.MaxFixes; n != nil {
 		p.Fixes = *n
 	}
+	if p.Arbiter != "" && len(tree.Project.Evaluators) > 0 {
+		p.Panel = tree.Project.Evaluators
+	}
 	return p
 }
 

@@ -154,7 +154,7 @@ func (s *sim) checkAcceptance(d decision, t *work.Task, asked bool) {
 	if p.Name == "human" || !approved {
 		s.fail("%s (%s) was accepted without a verdict on %s", t.ID, p.Name, t.Accepted.Commit)
 	}
-	if len(review.Commands(d.tree, t)) > 0 && !slices.ContainsFunc(d.tree.Runs(t.ID, work.GateRun), func(x *work.Execution) bool {
+	if len(d.tree.Commands(t, work.GateRun)) > 0 && !slices.ContainsFunc(d.tree.Runs(t.ID, work.GateRun), func(x *work.Execution) bool {
 		return x.Commit == t.Accepted.Commit && x.Outcome == work.Success && work.GatesPassed(x.Gates)
 	}) {
 		s.fail("%s was accepted over its gates", t.ID)

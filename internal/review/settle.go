@@ -19,7 +19,11 @@ func Settle(s *work.Step, rules Rules) error {
 	for range most {
 		t, ok := s.Touched()
 		if !ok {
-			return settleStory(s)
+			again, err := settleStory(s, rules)
+			if err != nil || !again {
+				return err
+			}
+			continue
 		}
 		if err := s.Follow(t); err != nil {
 			return err
@@ -88,7 +92,7 @@ func nothingNew(tree *work.Tree, t *work.Task) (reason string, nothing bool) {
 // gates runs the gate commands on the task's head. It is done when they have
 // passed, or decide nothing.
 func gates(s *work.Step, p Policy, t *work.Task) (done bool, err error) {
-	if len(Commands(s.Tree, t)) == 0 {
+	if len(s.Tree.Commands(t, work.GateRun)) == 0 {
 		return true, nil
 	}
 	for _, x := range s.Tree.Runs(t.ID, work.GateRun) {
@@ -115,11 +119,6 @@ func gates(s *work.Step, p Policy, t *work.Task) (done bool, err error) {
 	}
 	s.StartGates(t)
 	return false, nil
-}
-
-// Commands lists the gate commands of a task: its own, then the project's.
-func Commands(tree *work.Tree, t *work.Task) []string {
-	return append(append([]string{}, t.Gates...), tree.Project.Validate...)
 }
 
 func gateReport(results []work.GateResult) string {
@@ -244,20 +243,22 @@ func release(s *work.Step, p Policy, t *work.Task) error {
 // stories, which are landed by Ship.
 func lands(t *work.Task) bool { return t.ParentTaskID == "" && t.StoryID == "" && !t.Apart() }
 
-// settleStory derives the story's status from its root.
-func settleStory(s *work.Step) error {
-	story := s.Tree.Story
-	if story == nil {
-		return nil
+// settleStory derives the story's status from its root, and lets a ship go on; it
+// is true when something more has to settle.
+func settleStory(s *work.Step, rules Rules) (again bool, err error) {
+	story, root := s.Tree.Story, s.Tree.Current(s.Tree.Root())
+	if story == nil || root == nil {
+		return false, nil
 	}
-	root := s.Tree.Current(s.Tree.Root())
-	if root == nil {
-		return nil
+	if story.Status == work.Shipping {
+		if again, err := s.FollowShip(); again || err != nil {
+			return again, err
+		}
 	}
 	if status := storyStatus(s.Tree, story, root); status != story.Status {
 		s.SetStory(status)
 	}
-	return nil
+	return s.LookBack(func() (work.AgentSpec, bool) { return rules.judgeSpec(s.Tree, root, work.Retro) }), nil
 }
 
 // storyStatus: drafts, shipping and ended stories are moved by acts alone.
@@ -303,7 +304,7 @@ func checkedStatus(tree *work.Tree, root *work.Task) work.StoryStatus {
 			}
 		}
 	}
-	if tasks == 0 {
+	if v := tree.Story.ValidationResult; tasks == 0 || (v != nil && !v.Passed && v.Commit == root.Book.Head) {
 		return work.InProgress
 	}
 	return work.Shippable

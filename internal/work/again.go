@@ -103,6 +103,9 @@ func (c Lose) apply(s *Step) error {
 	if !x.Kind.Own() {
 		s.edit(t) // the interpreter starts another
 		s.startWaiting(t, x.Kind)
+		if x.Kind != GateRun {
+			return s.shipRunLost(t, x)
+		}
 		if x.Stopping == "" {
 			if t.Book.Losses++; t.Book.Losses >= maxLosses {
 				t.Book.Losses, t.Book.GateFaults = 0, MaxGateFaults // not again without a person

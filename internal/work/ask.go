@@ -135,12 +135,21 @@ func mayStart(tree *Tree, t *Task) *Error {
 		return illegal(t, DoStart)
 	case t.ParentTaskID != "" && !t.Draft:
 		return Errorf(Illegal, "task %s is a child: it starts by itself when its parent's run has ended", t.ID).WithReason("child")
+	case tree.drafted(t):
+		return storyDraft(tree)
 	case t.Draft && t.ParentTaskID != "":
 		return Errorf(Illegal, "task %s is a draft of a planning session: finalise the session", t.ID).WithReason("draft")
 	case t.Draft:
 		return Errorf(Illegal, "task %s is a draft", t.ID).WithReason("draft").WithHint("clear its draft flag first")
 	}
 	return badDependencyError(tree, t)
+}
+
+// drafted is true for the root of a story that nobody has approved yet.
+func (t *Tree) drafted(task *Task) bool { return t.storyRoot(task) && t.Story.Status == Draft }
+
+func storyDraft(tree *Tree) *Error {
+	return Errorf(Illegal, "story %s is a draft: its approval starts its tasks", tree.Story.ID).WithReason("story_draft").WithHint("approve the story, or edit its plan")
 }
 
 func badDependencyError(tree *Tree, t *Task) *Error {
@@ -211,6 +220,8 @@ func mayRetry(tree *Tree, t *Task) *Error {
 		return Errorf(Illegal, "task %s was dropped, which is final", t.ID).WithReason("dropped")
 	case t.State != Ready && !t.State.EndedBadly():
 		return illegal(t, DoRetry)
+	case tree.Story != nil && (tree.Story.Status == StoryCancelled || (t.Role() == Planner && tree.Story.Status != Draft)):
+		return Errorf(Illegal, "story %s is %s: task %s has no more to do", tree.Story.ID, tree.Story.Status, t.ID).WithReason("story_status")
 	}
 	if parent := tree.Task(t.ParentTaskID); parent != nil {
 		open := parent.Waiting(Blocked, OnChildren) || (t.Kind == Improvement && parent.State == Ready && parent.SupersededBy == "" && tree.busy(parent) == nil)
@@ -328,7 +339,7 @@ func mayRemove(tree *Tree, t *Task) *Error {
 	case t.Judges != nil:
 		return Errorf(Illegal, "task %s judged task %s: it is removed with that tree", t.ID, t.Judges.TaskID).WithReason("judge")
 	case t.StoryID != "" && t.Position() == tree.Root():
-		return Errorf(Illegal, "task %s is the root of story %s", t.ID, t.StoryID).WithReason("story_root").WithHint("remove the story")
+		return Errorf(Illegal, "task %s is the root of story %s", t.ID, t.StoryID).WithReason("story_root").WithHint("a story's tree stays with it")
 	case tree.OpenMerge(t.ID) != nil:
 		return Errorf(Illegal, "task %s is being landed", t.ID).WithReason("landing").WithHint("abort the merge first")
 	case t.Position() != tree.Root() && (t.AttemptOf != "" || len(tree.Chain(t.Position())) > 1):

@@ -25,13 +25,16 @@ const (
 	FinishJob      EffectKind = "finish_job" // the job that carried an execution is over
 	Integrate      EffectKind = "integrate"  // Commit (of Task) into the branch of Into
 	Land           EffectKind = "land"
+	Branch         EffectKind = "branch"       // the story's branch is to stand at Commit
+	Push           EffectKind = "push"         // Commit, landed, to the remote
+	PullRequest    EffectKind = "pull_request" // for Commit, to be opened and followed
 	Reclaim        EffectKind = "reclaim_workspace"
 	Recheck        EffectKind = "recheck" // settle Tree again: something it waits for has changed
 )
 
 // EffectKinds lists the effects.
 func EffectKinds() []EffectKind {
-	return []EffectKind{StartExecution, StopExecution, FinishJob, Integrate, Land, Reclaim, Recheck}
+	return []EffectKind{StartExecution, StopExecution, FinishJob, Integrate, Land, Branch, Push, PullRequest, Reclaim, Recheck}
 }
 
 // Effect is one thing to do outside, durable until delivered.

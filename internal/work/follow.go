@@ -254,6 +254,9 @@ func (s *Step) stopReview(t *Task, reason string) error {
 
 // afterRun is rule 1: what follows a task's own successful run.
 func (s *Step) afterRun(t *Task) error {
+	if again, err := s.planMissing(t); again || err != nil {
+		return err
+	}
 	t.Book.Ran = true
 	t.Question, t.Reason = nil, ""
 	if !s.Tree.waits(t.ID) {

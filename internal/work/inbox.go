@@ -31,6 +31,7 @@ type Item struct {
 	Text    string   `json:"text"`
 	Hold    Hold     `json:"hold,omitempty"`
 	Actions []Action `json:"actions,omitempty"`
+	Acts    []Act    `json:"story_actions,omitempty"` // what can be asked of the story, where it is one
 }
 
 // Inbox lists all that needs a person in one tree: the one place where that is
@@ -54,17 +55,51 @@ func Inbox(t *Tree) []Item {
 				Text: fmt.Sprintf("landing on %s conflicts in %s", m.Target, strings.Join(m.Conflicts, ", "))})
 		}
 	}
-	if t.Story != nil {
-		switch t.Story.Status {
-		case Draft, ReviewReady, Shippable, DeployFailed:
-			out = append(out, Item{Kind: ItemStory, StoryID: t.Story.ID, Name: t.Story.Name, Text: "the story is " + string(t.Story.Status)})
-		case InProgress, Validating, NeedsFix, Shipping, Deployed, StoryCancelled:
-		}
+	if text := t.storyItem(); text != "" {
+		out = append(out, Item{Kind: ItemStory, StoryID: t.Story.ID, Name: t.Story.Name, Text: text, Acts: t.StoryActions()})
 	}
 	slices.SortFunc(out, func(a, b Item) int {
 		return cmp.Or(cmp.Compare(a.TaskID, b.TaskID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
 	})
 	return out
+}
+
+// storyItem says what the tree's story needs from a person, "" for nothing.
+func (t *Tree) storyItem() string {
+	if t.Story == nil {
+		return ""
+	}
+	stopped := ""
+	if ship := t.Story.Ship; ship != nil && ship.Error != "" {
+		stopped = ": " + ship.Error
+	}
+	switch t.Story.Status {
+	case Draft:
+		switch {
+		case t.Planning() != nil:
+			return ""
+		case t.Story.Plan == nil && t.Story.PlanError != "":
+			return "the story has no usable plan: " + t.Story.PlanError
+		case t.Story.Plan == nil:
+			return "the story has no plan"
+		}
+		return "the story's plan awaits approval"
+	case ReviewReady:
+		return "the story was approved by its reviewers and awaits a person"
+	case Shippable:
+		if stopped != "" {
+			return "the ship was stopped" + stopped
+		}
+		return "the story can be shipped"
+	case DeployFailed:
+		return "the ship failed after the landing" + stopped
+	case InProgress:
+		if t.Story.ValidationResult != nil && !t.Story.ValidationResult.Passed {
+			return "the ship was stopped" + stopped
+		}
+	case Validating, NeedsFix, Shipping, Deployed, StoryCancelled:
+	}
+	return ""
 }
 
 func (t *Tree) item(task *Task) (Item, bool) {

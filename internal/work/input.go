@@ -112,6 +112,9 @@ func (s *Step) adopt(t *Task, kind Kind) error {
 		return Errorf(Illegal, "task %s is %s: it takes no more children", parent.ID, parent.State).WithReason("parent_ended").
 			WithHint("retry the parent first, or make a top-level task")
 	}
+	if s.Tree.drafted(parent) {
+		return storyDraft(s.Tree)
+	}
 	if parent.Apart() {
 		return Errorf(Illegal, "task %s judges or plans: it has no children", parent.ID).WithReason("not_a_builder")
 	}

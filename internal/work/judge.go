@@ -42,6 +42,7 @@ func (s *Step) complete(t *Task) error {
 	}
 	t.BlockedOn, t.Hold, t.Reason = NotBlocked, NoHold, ""
 	s.event("task.completed", t, map[string]any{"commit": t.Book.Head})
+	s.branch(t)
 	return nil
 }
 
@@ -201,7 +202,10 @@ func (s *Step) SpawnFix(t *Task, f Fix) error {
 	if err := s.stopReview(t, "decided"); err != nil {
 		return err
 	}
-	n := t.AttemptNo + 1
+	n, head := t.AttemptNo+1, t.Book.Head
+	if t.Landed != nil {
+		head = t.Landed.Commit // what is wrong with it is wrong with what was landed
+	}
 	fix := &Task{
 		ID:           TaskID(s.derive("fix", string(t.Position()), n)),
 		ParentTaskID: t.ParentTaskID, Kind: t.Kind, Name: t.Name, Description: t.Description,
@@ -211,7 +215,7 @@ func (s *Step) SpawnFix(t *Task, f Fix) error {
 		Origin: FromSystem, CreatedBy: t.CreatedBy, AttemptOf: t.Position(), AttemptNo: n, BuiltOn: t.BuiltOn,
 		ExtraFixes: t.ExtraFixes + f.Extra, RejectionComment: f.Comment, RejectionFindings: f.Findings,
 		Interactions: slices.Clone(t.Interactions), State: Pending,
-		Book: Book{Base: t.Book.Head, Head: t.Book.Head, MergeIn: f.MergeIn, Conflicts: f.Conflicts},
+		Book: Book{Base: head, Head: head, MergeIn: f.MergeIn, Conflicts: f.Conflicts},
 	}
 	t.SupersededBy, t.BlockedOn, t.Hold, t.Reason = fix.ID, NotBlocked, NoHold, ""
 	s.edit(t)

@@ -24,7 +24,7 @@ func (c StartMerge) apply(s *Step) error {
 	return nil
 }
 
-func (s *Step) startMerge(t *Task, target string, accepting bool) {
+func (s *Step) startMerge(t *Task, target string, accepting bool) MergeID {
 	t.Book.Merges++
 	m := &Merge{
 		ID: MergeID(s.derive("merge", string(t.ID), t.Book.Merges)), TaskID: t.ID, TreeID: s.Tree.ID,
@@ -36,6 +36,7 @@ func (s *Step) startMerge(t *Task, target string, accepting bool) {
 	s.edit(t)
 	s.event("merge.started", t, map[string]any{"merge": m.ID, "target": m.Target})
 	s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})
+	return m.ID
 }
 
 // landing is what a tree merge takes, in order: what was accepted of the task
@@ -150,7 +151,7 @@ func (c Landed) apply(s *Step) error {
 	if m.Accepting {
 		return s.complete(t)
 	}
-	return nil
+	return s.shipLanded(m)
 }
 
 // LandConflict pauses a merge: nothing the user can see has changed.
@@ -212,7 +213,7 @@ func (s *Step) reclaim(task TaskID, merge MergeID) {
 func (s *Step) unland(m *Merge, t *Task, why string) error {
 	s.edit(t)
 	if !m.Accepting {
-		return nil
+		return s.shipStopped(m, why)
 	}
 	if t.State == Blocked {
 		if err := s.move(t, OnFinish); err != nil {

@@ -359,6 +359,9 @@ func (c PatchTask) apply(s *Step) error {
 	if err := s.Tree.busy(t); err != nil {
 		return err
 	}
+	if s.Tree.drafted(t) {
+		return storyDraft(s.Tree)
+	}
 	if t.State == Running || t.State == Completed {
 		return Errorf(Illegal, "task %s is %s: it cannot be changed", t.ID, t.State).WithReason("wrong_state")
 	}

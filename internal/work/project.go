@@ -14,10 +14,12 @@ type Project struct {
 	Setup       string            `json:"setup,omitempty"`
 	Validate    []string          `json:"validate,omitempty"`
 	Deploy      string            `json:"deploy,omitempty"`
-	ShipMode    string            `json:"ship_mode,omitempty"` // "" or "pull_request"
+	ShipMode    ShipMode          `json:"ship_mode,omitempty"`
+	Forge       Forge             `json:"forge,omitzero"`
 	Policy      string            `json:"policy,omitempty"`
 	Policies    map[string]string `json:"policies,omitempty"` // "ROLE/DEPTH", either may be "*" → policy
 	MaxFixes    *int              `json:"max_fix_attempts,omitempty"`
+	Evaluators  []Role            `json:"evaluators,omitempty"` // the panel of arbitrated reviews; empty: all four
 	Agent       string            `json:"agent,omitempty"`
 	Isolation   string            `json:"isolation,omitempty"`
 	Limits      Limits            `json:"limits"`
@@ -35,23 +37,6 @@ type Limits struct {
 	Slots   int      `json:"slots,omitempty" doc:"How many runs at the same time; 0: no limit"`
 	Timeout Duration `json:"timeout,omitzero" doc:"How long one run may take, such as 30m"`
 	Silence Duration `json:"silence,omitzero" doc:"How long a run may print nothing, such as 15m"`
-}
-
-// Story is one deliverable; it owns one task tree and the ship decision.
-type Story struct {
-	ID                 StoryID     `json:"id"`
-	ProjectID          ProjectID   `json:"project_id"`
-	EpicID             EpicID      `json:"epic_id,omitempty"`
-	Name               string      `json:"name"`
-	Goal               string      `json:"goal,omitempty"`
-	Spec               string      `json:"spec,omitempty"`
-	Status             StoryStatus `json:"status"`
-	Policy             string      `json:"policy,omitempty"`
-	BranchName         string      `json:"branch_name,omitempty"`
-	AcceptanceCriteria []string    `json:"acceptance_criteria,omitempty"`
-	RootTaskID         TaskID      `json:"root_task_id,omitempty"`
-	CreatedAt          time.Time   `json:"created_at"`
-	UpdatedAt          time.Time   `json:"updated_at"`
 }
 
 // RoleConfig gives a role its prompt, agent and limits; every change is a new

@@ -48,6 +48,7 @@ func (s *Step) redeliver() {
 			s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})
 		}
 	}
+	s.redeliverShip()
 }
 
 func start(t *Task, id ExecutionID) Effect {
@@ -162,6 +163,9 @@ func (c End) apply(s *Step) error {
 	s.effect(Effect{Kind: FinishJob, Task: t.ID, Execution: x.ID, Job: x.JobID})
 	if !x.Kind.Own() {
 		s.startWaiting(t, x.Kind)
+		if x.Kind != GateRun {
+			return s.shipRunEnded(t, x)
+		}
 		return s.gatesEnded(t, x)
 	}
 	s.event("execution.ended", t, map[string]any{"execution": x.ID, "outcome": x.Outcome})
@@ -317,6 +321,8 @@ type Report struct {
 	Summary   string
 	Blocker   string
 	Verdict   *Verdict
+	Plan      *Plan     // of a planner
+	Lessons   *[]string // of a retro: they replace what it reported before
 }
 
 func (c Report) apply(s *Step) error {
@@ -341,6 +347,17 @@ func (c Report) apply(s *Step) error {
 			s.event("verdict.late", t, map[string]any{"judges": t.Judges.TaskID, "role": t.Role(), "approved": c.Verdict.Approved})
 			return nil
 		}
+	}
+	if c.Plan != nil {
+		if err := s.reportPlan(t, c.Plan); err != nil {
+			return err
+		}
+	}
+	if c.Lessons != nil {
+		if t.Role() != Retro {
+			return Errorf(Forbidden, "only a retro may report lessons").WithReason("not_a_retro")
+		}
+		t.Lessons = *c.Lessons
 	}
 	if c.Summary != "" {
 		t.Summary = c.Summary

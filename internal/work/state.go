@@ -187,7 +187,15 @@ const (
 	ActFail    Act = "fail"   // landed, but push or deploy failed
 	ActBreak   Act = "break"  // smoke validation or the pull request's checks failed
 	ActCancel  Act = "cancel"
+
+	ActEdit       Act = "edit"        // moves no status
+	ActStopDeploy Act = "stop-deploy" // ends a running deploy, which then has failed
 )
+
+// Acts lists every act.
+func Acts() []Act {
+	return []Act{ActEdit, ActApprove, ActAccept, ActReject, ActShip, ActStopDeploy, ActCancel, ActRefuse, ActDeploy, ActFail, ActBreak}
+}
 
 // StoryMachine is the table of a story's human steps; the rest of its status
 // follows from its tree.
@@ -203,6 +211,7 @@ func StoryMachine() Table[StoryStatus, Act] {
 		{ReviewReady, ActReject, NeedsFix},
 		{Shippable, ActReject, NeedsFix},
 		{NeedsFix, ActReject, NeedsFix}, // at the cap, with more attempts
+		{DeployFailed, ActReject, NeedsFix},
 		{Shippable, ActShip, Shipping},
 		{DeployFailed, ActShip, Shipping},
 		{Shipping, ActRefuse, Shippable},

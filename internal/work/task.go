@@ -53,6 +53,7 @@ type Task struct {
 	Interactions []Interaction `json:"interactions,omitempty"`
 	Blockers     []string      `json:"blockers,omitempty"`
 	Summary      string        `json:"summary,omitempty"`
+	Lessons      []string      `json:"lessons,omitempty"` // what a retro proposes
 
 	State     State     `json:"state"`
 	Reason    string    `json:"reason,omitempty"`

@@ -21,13 +21,14 @@ const specFields = "id parent_task_id kind name description project_id story_id 
 	"summary state reason blocked_on wake_at result landed created_at updated_at"
 
 // TestTaskHasTheSpecifiedNames: the JSON of a task is the specification's list,
-// and three names more, each for a reason.
+// and four names more, each for a reason.
 func TestTaskHasTheSpecifiedNames(t *testing.T) {
 	t.Parallel()
 	more := []string{
 		"verdict",            // what a judging task said
 		"rejection_findings", // the findings that go with rejection_comment
 		"hold",               // why a READY task waits for a person
+		"lessons",            // what a retro proposes
 	}
 	want := append(strings.Fields(specFields), more...)
 	got := jsonNames(reflect.TypeFor[Task]())

@@ -1,0 +1,432 @@
+package work
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ShipStory lands a story's work and deploys it, or goes on where an earlier
+// ship stopped after the landing.
+type ShipStory struct{}
+
+func (c ShipStory) apply(s *Step) error {
+	story, err := s.theStory()
+	if err != nil {
+		return err
+	}
+	if err := s.Tree.mayShip(); err != nil {
+		return err
+	}
+	resumed := story.Status == DeployFailed
+	if err := s.act(ActShip); err != nil {
+		return err
+	}
+	if resumed {
+		story.Ship.By, story.Ship.Error = s.Actor, ""
+	} else {
+		story.Ship, story.ValidationResult = &Ship{By: s.Actor, StartedAt: s.Now, Step: ShipAccept}, nil
+		if err := s.acceptFlagged(); err != nil {
+			return err
+		}
+	}
+	s.storyChanged("ship.started", map[string]any{"step": story.Ship.Step, "reports": story.Ship.Reports})
+	if resumed {
+		return s.shipStep(story.Ship.Step)
+	}
+	return nil // the interpreter goes on
+}
+
+// mayShip refuses what is not SHIPPABLE, naming the ship that runs or ran.
+func (t *Tree) mayShip() error {
+	story := t.Story
+	switch story.Status {
+	case Shippable, DeployFailed:
+		return nil
+	case Shipping:
+		return t.storyRefused(Errorf(Illegal, "story %s is being shipped already (%s)", story.ID, story.Ship.Step).WithReason("shipping").With("ship", story.Ship))
+	case Deployed:
+		return t.storyRefused(Errorf(Illegal, "story %s is shipped already, as %s", story.ID, story.Shipped.Commit).WithReason("already_shipped").With("commit", story.Shipped.Commit))
+	case Draft, InProgress, Validating, NeedsFix, ReviewReady, StoryCancelled:
+	}
+	return t.storyRefused(Errorf(Illegal, "story %s is %s: only a SHIPPABLE story is shipped", story.ID, story.Status).WithReason("not_shippable"))
+}
+
+// acceptFlagged accepts what a checked story still has READY: its check is over,
+// and pressing Ship is a person's word for it. What was reported stays listed.
+func (s *Step) acceptFlagged() error {
+	root := s.Tree.Current(s.Tree.Root())
+	for _, attempt := range s.Tree.Chain(s.Tree.Root()) {
+		for _, pos := range s.Tree.Children(attempt.ID) {
+			t := s.Tree.Current(pos)
+			if t.Kind == Improvement || t.State != Ready || t.BlockedOn != OnPerson {
+				continue
+			}
+			report, _, _ := strings.Cut(cmp.Or(t.CheckerReport, t.Reason, "no verdict"), "\n")
+			s.Tree.Story.Ship.Reports = append(s.Tree.Story.Ship.Reports, t.Name+": "+report)
+			if err := (AcceptTask{Task: t.ID}).apply(s); err != nil {
+				return err
+			}
+		}
+	}
+	s.Touch(root.ID)
+	return nil
+}
+
+// FollowShip does the next thing a ship is waiting for, once what it waited for
+// has happened; the interpreter calls it whenever the tree has settled. It is
+// true when something more has to settle.
+func (s *Step) FollowShip() (bool, error) {
+	story, root := s.Tree.Story, s.Tree.Current(s.Tree.Root())
+	switch story.Ship.Step {
+	case ShipAccept:
+		if root.State == Completed {
+			return true, s.shipStep(ShipValidate)
+		}
+		for _, pos := range s.Tree.Unsettled(root.ID) { // a conflict has begun a fix, or asks a person
+			if c := s.Tree.Current(pos); c.Kind == Subtask && c.BlockedOn != OnIntegration {
+				return true, s.shipUndone("task " + string(c.ID) + " could not be integrated as it was; ship again when it is")
+			}
+		}
+	case ShipValidate:
+		return s.shipValidated(root)
+	case ShipLand, ShipPull, ShipPush, ShipDeploy, ShipSmoke:
+		// Reports move these on.
+	}
+	return false, nil
+}
+
+// shipStep begins a step, or the next one where there is nothing to do.
+func (s *Step) shipStep(step ShipStep) error {
+	story, root := s.Tree.Story, s.Tree.Current(s.Tree.Root())
+	ship := story.Ship
+	ship.Step, ship.Execution = step, ""
+	s.storyChanged("ship.step", map[string]any{"step": step})
+	switch step {
+	case ShipAccept:
+	case ShipValidate:
+		// Under arbitrated the gates of the root have run them before anyone judged.
+		if story.Policy != "checked" || len(s.Tree.Commands(root, GateRun)) == 0 {
+			return s.shipStep(ShipLand)
+		}
+		root.Book.Round++
+		root.Book.GateFaults = 0
+		s.shipRun(root, GateRun, root.Book.Head)
+	case ShipLand:
+		if s.Tree.Project.ShipMode == ShipPullRequest && s.Tree.Project.Repository != "" {
+			return s.shipStep(ShipPull)
+		}
+		ship.MergeID = s.startMerge(root, "", false)
+	case ShipPull:
+		s.effect(s.pullEffect(root))
+	case ShipPush:
+		s.effect(s.pushEffect(root))
+	case ShipDeploy:
+		if len(s.Tree.Commands(root, DeployRun)) == 0 {
+			return s.shipStep(ShipSmoke)
+		}
+		s.shipRun(root, DeployRun, ship.Commit)
+	case ShipSmoke:
+		if len(s.Tree.Commands(root, SmokeRun)) == 0 {
+			return s.shipDone()
+		}
+		s.shipRun(root, SmokeRun, ship.Commit)
+	}
+	return nil
+}
+
+func (s *Step) pullEffect(root *Task) Effect {
+	return Effect{Kind: PullRequest, Task: root.ID, Commit: root.accepted()}
+}
+
+func (s *Step) pushEffect(root *Task) Effect {
+	return Effect{Kind: Push, Task: root.ID, Commit: s.Tree.Story.Ship.Commit}
+}
+
+// shipRun queues commands that the server runs in a fresh workspace of a commit.
+func (s *Step) shipRun(root *Task, kind ExecutionKind, commit string) {
+	x := s.addRun(root, kind)
+	x.Commit, x.Round = commit, root.Book.Round
+	s.Tree.Story.Ship.Execution = x.ID
+	s.effect(start(root, x.ID))
+}
+
+// shipping is the story whose ship a report about its root speaks of.
+func (s *Step) shipping(task TaskID, step ShipStep) (*Story, *Task, error) {
+	root := s.Tree.Task(task)
+	story := s.Tree.Story
+	if story == nil || root == nil || story.Status != Shipping || story.Ship.Step != step || root != s.Tree.Current(s.Tree.Root()) {
+		return nil, nil, Errorf(Conflict, "task %s is not being shipped (%s)", task, step).WithReason("stale")
+	}
+	return story, root, nil
+}
+
+// Ships is true while a step of a ship awaits a report.
+func (t *Tree) Ships(task TaskID, step ShipStep) bool {
+	_, _, err := (&Step{Tree: t}).shipping(task, step)
+	return err == nil
+}
+
+// shipValidated reads what the validation at Ship found, once it is over.
+func (s *Step) shipValidated(root *Task) (bool, error) {
+	story := s.Tree.Story
+	x := s.Tree.Execution(story.Ship.Execution)
+	switch {
+	case x == nil || x.Live():
+		return false, nil
+	case x.State == ExecutionEnded && x.Outcome == Success:
+		story.ValidationResult = &ValidationResult{Commit: x.Commit, Passed: GatesPassed(x.Gates), Steps: x.Gates, At: s.Now}
+		if story.ValidationResult.Passed {
+			return true, s.shipStep(ShipLand)
+		}
+		return true, s.shipUndone("the validation failed: " + failedCommand(x.Gates))
+	case root.Book.GateFaults >= MaxGateFaults:
+		return true, s.shipUndone("the validation could not be run; see its log")
+	}
+	s.shipRun(root, GateRun, root.Book.Head)
+	return true, nil
+}
+
+func failedCommand(gates []GateResult) string {
+	for _, g := range gates {
+		if !g.Passed() {
+			if g.TimedOut {
+				return g.Command + " ran too long"
+			}
+			return fmt.Sprintf("%s ended with exit code %d", g.Command, g.ExitCode)
+		}
+	}
+	return ""
+}
+
+// shipUndone ends a ship before the target has moved, saying why; the story is
+// what its tree makes it.
+func (s *Step) shipUndone(why string) error {
+	s.Tree.Story.Ship.Error = why
+	s.storyChanged("ship.refused", map[string]any{"reason": why})
+	return s.act(ActRefuse)
+}
+
+// shipFailed ends a ship after the target has moved: Ship goes on at its step.
+func (s *Step) shipFailed(why string) error {
+	s.Tree.Story.Ship.Error = why
+	s.storyChanged("ship.failed", map[string]any{"step": s.Tree.Story.Ship.Step, "reason": why})
+	return s.act(ActFail)
+}
+
+// shipDone is the end of a ship that came all the way.
+func (s *Step) shipDone() error {
+	story := s.Tree.Story
+	story.Shipped = &Shipped{Commit: story.Ship.Commit, At: s.Now}
+	s.storyChanged("ship.done", map[string]any{"commit": story.Ship.Commit})
+	return s.act(ActDeploy)
+}
+
+// shipBroken answers what failed only outside with a fix attempt of the root.
+func (s *Step) shipBroken(root *Task, why string, findings Findings) error {
+	story := s.Tree.Story
+	if root.AttemptNo-1 >= s.MaxFixes(root)+root.ExtraFixes {
+		why += "; the fix attempts are used up: reject the story with more of them (extra), or ship again"
+		if root.Landed != nil {
+			return s.shipFailed(why)
+		}
+		return s.shipUndone(why)
+	}
+	story.Ship.Error = why
+	s.storyChanged("ship.broken", map[string]any{"step": story.Ship.Step, "reason": why})
+	if err := s.act(ActBreak); err != nil {
+		return err
+	}
+	return s.SpawnFix(root, Fix{Comment: why, Findings: findings})
+}
+
+// shipLanded goes on after the target has moved.
+func (s *Step) shipLanded(m *Merge) error {
+	story := s.Tree.Story
+	if story == nil || story.Status != Shipping || story.Ship.MergeID != m.ID {
+		return nil
+	}
+	story.Ship.Commit = cmp.Or(m.Commit, s.Tree.Current(s.Tree.Root()).accepted())
+	if m.Status == MergeNothing {
+		return s.shipStep(ShipDeploy)
+	}
+	return s.shipStep(ShipPush)
+}
+
+// shipStopped ends a ship whose landing was refused or aborted.
+func (s *Step) shipStopped(m *Merge, why string) error {
+	if story := s.Tree.Story; story == nil || story.Status != Shipping || story.Ship.MergeID != m.ID {
+		return nil
+	}
+	return s.shipUndone(why)
+}
+
+// Pushed reports that the landed commit is at the remote, or that there is none;
+// a Failure says why it is not.
+type Pushed struct {
+	Task    TaskID
+	Remote  string
+	Failure string
+}
+
+func (c Pushed) apply(s *Step) error {
+	story, root, err := s.shipping(c.Task, ShipPush)
+	if err != nil {
+		return err
+	}
+	if c.Failure != "" {
+		return s.shipFailed("landed, but not pushed: " + c.Failure)
+	}
+	if c.Remote != "" {
+		s.event("story.pushed", root, map[string]any{"remote": c.Remote, "commit": story.Ship.Commit})
+	}
+	return s.shipStep(ShipDeploy)
+}
+
+// PullSeen reports how a story's pull request stands at the forge. Red holds the
+// logs of its failed checks; a Failure says why it could not be opened.
+type PullSeen struct {
+	Task    TaskID
+	Pull    Pull
+	Commit  string // of the merge, once merged
+	Red     string
+	Failure string
+}
+
+func (c PullSeen) apply(s *Step) error {
+	story, root, err := s.shipping(c.Task, ShipPull)
+	if err != nil {
+		return err
+	}
+	if c.Failure != "" {
+		return s.shipUndone("no pull request: " + c.Failure)
+	}
+	if known := story.Ship.Pull; known == nil || *known != c.Pull {
+		pull := c.Pull
+		story.Ship.Pull = &pull
+		s.storyChanged("ship.pull_request", map[string]any{"url": c.Pull.URL, "state": c.Pull.State, "checks": c.Pull.Checks})
+	}
+	switch {
+	case c.Pull.State == "merged":
+		story.Ship.Commit = c.Commit
+		root.Landed = &Landing{Branch: s.Tree.Project.Branch, Commit: c.Commit, At: s.Now}
+		s.edit(root)
+		s.event("task.landed", root, map[string]any{"branch": s.Tree.Project.Branch, "commit": c.Commit, "pull_request": c.Pull.URL})
+		return s.shipStep(ShipDeploy)
+	case c.Pull.State == "closed":
+		return s.shipUndone("the pull request was closed without being merged: " + c.Pull.URL)
+	case c.Red != "":
+		return s.shipBroken(root, "checks of the pull request failed\n"+c.Red, nil)
+	}
+	return nil
+}
+
+// shipRunEnded goes on after the deployment or the smoke validation.
+func (s *Step) shipRunEnded(t *Task, x *Execution) error {
+	story := s.Tree.Story
+	if story == nil || story.Status != Shipping || story.Ship.Execution != x.ID {
+		return nil // it was stopped, and that was reported then
+	}
+	s.event("ship."+string(x.Kind)+"_ended", t, map[string]any{"execution": x.ID, "outcome": x.Outcome})
+	switch {
+	case x.Outcome == CancelledRun && x.Stopping == "" && x.Kind == SmokeRun: // the server stops
+		s.shipRun(t, SmokeRun, x.Commit)
+		return nil
+	case x.Outcome == CancelledRun && x.Stopping == "":
+		return s.shipFailed("the deployment was cut off by the end of the server; see its log, then ship again")
+	case x.Outcome == CancelledRun:
+		return s.shipFailed("the deployment was stopped by a person")
+	case x.Outcome != Success:
+		return s.shipFailed(cmp.Or(x.Error, string(x.Outcome)))
+	case !GatesPassed(x.Gates) && x.Kind == DeployRun:
+		return s.shipFailed("the deployment failed: " + failedCommand(x.Gates))
+	case !GatesPassed(x.Gates):
+		return s.shipBroken(t, smokeReport(x.Gates), nil)
+	case x.Kind == DeployRun:
+		return s.shipStep(ShipSmoke)
+	}
+	return s.shipDone()
+}
+
+func smokeReport(gates []GateResult) string {
+	i := slices.IndexFunc(gates, func(g GateResult) bool { return !g.Passed() })
+	return "the smoke validation failed after the deployment: " + failedCommand(gates) + "\n" + gates[i].Output
+}
+
+// shipRunLost ends what was cut off by a restart: a deployment is never repeated
+// by itself, the smoke validation is.
+func (s *Step) shipRunLost(t *Task, x *Execution) error {
+	story := s.Tree.Story
+	if story == nil || story.Status != Shipping || story.Ship.Execution != x.ID {
+		return nil
+	}
+	if x.Kind == SmokeRun && t.Book.GateFaults < MaxGateFaults {
+		t.Book.GateFaults++
+		s.shipRun(t, SmokeRun, x.Commit)
+		return nil
+	}
+	return s.shipFailed(fmt.Sprintf("the %s was cut off when the server ended; see its log, then ship again", x.Kind))
+}
+
+// StopDeploy ends a running deployment, which then has failed.
+type StopDeploy struct{}
+
+func (c StopDeploy) apply(s *Step) error {
+	story, err := s.theStory()
+	if err != nil {
+		return err
+	}
+	if story.Status != Shipping || story.Ship.Step != ShipDeploy {
+		return s.Tree.storyRefused(Errorf(Illegal, "story %s is not being deployed", story.ID).WithReason("not_deploying"))
+	}
+	x := s.Tree.Execution(story.Ship.Execution)
+	if err := s.stopRuns(s.Tree.Task(x.TaskID), DeployRun); err != nil {
+		return err
+	}
+	if !x.Live() { // it had not begun
+		return s.shipFailed("the deployment was stopped by a person")
+	}
+	return nil
+}
+
+// mayCancelShip refuses to cancel a story whose target has moved, or may be
+// moving now.
+func (t *Tree) mayCancelShip() error {
+	story := t.Story
+	if story == nil || story.Status != Shipping {
+		return nil
+	}
+	switch story.Ship.Step {
+	case ShipAccept, ShipValidate:
+		return nil
+	case ShipLand:
+		return t.storyRefused(Errorf(Illegal, "story %s is being landed", story.ID).WithReason("shipping").WithHint("abort its merge %s first, if that is conflicted", story.Ship.MergeID))
+	case ShipPull:
+		return t.storyRefused(Errorf(Illegal, "story %s waits for its pull request", story.ID).WithReason("shipping").WithHint("close the pull request first"))
+	case ShipPush, ShipDeploy, ShipSmoke:
+	}
+	return t.storyRefused(Errorf(Illegal, "story %s is landed already", story.ID).WithReason("shipping").WithHint("stop-deploy ends a running deployment"))
+}
+
+// redeliverShip gives again what a ship, or a story's branch, waits for.
+func (s *Step) redeliverShip() {
+	root := s.Tree.Current(s.Tree.Root())
+	if s.Tree.Story == nil || root == nil {
+		return
+	}
+	s.branch(root)
+	switch {
+	case s.Tree.Ships(root.ID, ShipPull):
+		s.effect(s.pullEffect(root))
+	case s.Tree.Ships(root.ID, ShipPush):
+		s.effect(s.pushEffect(root))
+	}
+}
+
+// branch lets the story's branch follow what was accepted at its root.
+func (s *Step) branch(t *Task) {
+	if s.Tree.storyRoot(t) && t.State == Completed && t.SupersededBy == "" && t.accepted() != "" && s.Tree.Story.BranchName != "" {
+		s.effect(Effect{Kind: Branch, Task: t.ID, Commit: t.accepted()})
+	}
+}
