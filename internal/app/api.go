@@ -43,6 +43,23 @@ type API interface {
 	// Transcript opens what an execution printed (JSONL) at a byte offset.
 	Transcript(ctx context.Context, ref string, offset int64) (io.ReadCloser, error)
 
+	// Elaborate begins a story: a planner makes its plan.
+	Elaborate(ctx context.Context, in ElaborateInput) (*Elaborated, error)
+	// ApprovePlan begins a story with a whole plan, which is approved at once.
+	ApprovePlan(ctx context.Context, in ApproveInput) (*Approved, error)
+	Stories(ctx context.Context, q StoryQuery) (Page[*work.Story], error)
+	Story(ctx context.Context, ref string) (*StoryView, error)
+	EditStory(ctx context.Context, ref string, in StoryPatch) (*StoryView, error)
+	ApproveStory(ctx context.Context, ref string) (*Approved, error)
+	AcceptStory(ctx context.Context, ref string) (*StoryView, error)
+	RejectStory(ctx context.Context, ref string, in RejectInput) (*StoryView, error)
+	ShipStory(ctx context.Context, ref string, in ShipRequest) (*Shipment, error)
+	StopDeploy(ctx context.Context, ref string) (*StoryView, error)
+	CancelStory(ctx context.Context, ref string) (*StoryView, error)
+	StoryTree(ctx context.Context, ref string) (*TreeNode, error)
+	Epics(ctx context.Context) ([]work.EpicProgress, error)
+	AddEpic(ctx context.Context, in EpicInput) (*work.EpicProgress, error)
+
 	StartMerge(ctx context.Context, taskRef, into string) (*work.Merge, error)
 	Merges(ctx context.Context, taskRef string) ([]*work.Merge, error)
 	Merge(ctx context.Context, ref string) (*work.Merge, error)
@@ -87,6 +104,9 @@ type ProjectInput struct {
 	Limits      *work.Limits       `json:"limits,omitempty" doc:"Limits of its tasks"`
 	Environment *map[string]string `json:"environment,omitempty" doc:"Environment variables of its runs"`
 	AutoLand    *bool              `json:"auto_land,omitempty" doc:"Land accepted work at once"`
+	Evaluators  *[]work.Role       `json:"evaluators,omitempty" doc:"Roles that judge in an arbitrated review; the four evaluators when empty"`
+	ShipMode    *work.ShipMode     `json:"ship_mode,omitempty" doc:"pull_request: ship by a pull request at the forge; else the branch is moved"`
+	Forge       *work.Forge        `json:"forge,omitempty" doc:"Where pull requests are opened"`
 	Lessons     *[]string          `json:"lessons,omitempty" doc:"What later agents should know"`
 }
 

@@ -43,3 +43,26 @@ func (l *StringList) UnmarshalYAML(node *yaml.Node) error {
 	*l = many
 	return nil
 }
+
+// ValidationList is a list of validations; one alone may stand without brackets.
+type ValidationList []work.Validation
+
+// UnmarshalJSON takes a list or one validation.
+func (l *ValidationList) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		var one work.Validation
+		if err := d.Decode(&one); err != nil {
+			return work.Errorf(work.Invalid, "the validation does not fit: %w", err).WithHint("type, steps, success_criteria")
+		}
+		*l = ValidationList{one}
+		return nil
+	}
+	var many []work.Validation
+	if err := d.Decode(&many); err != nil {
+		return work.Errorf(work.Invalid, "the validation does not fit: %w", err).WithHint("a list of: type, steps, success_criteria")
+	}
+	*l = many
+	return nil
+}

@@ -38,7 +38,8 @@ type Schedule interface {
 	// later instant at which something will be (zero: none).
 	DueTrees(ctx context.Context, now time.Time) (due []work.TreeID, next time.Time, err error)
 	// Waiting lists executions that could start now (task QUEUED on slot, or a
-	// queued gate run), in the order of their age and their priority's patience.
+	// queued run that is not the task's own: gates, deploy, smoke), in the order
+	// of their age and their priority's patience.
 	Waiting(ctx context.Context, limit int) ([]Waiting, error)
 	// Held lists running executions of a node, or of any node whose lease has
 	// expired by now (node empty).
@@ -72,6 +73,27 @@ type Lists interface {
 	Stats(ctx context.Context) (Stats, error)
 }
 
+// Stories reads stories, which only Trees writes, and keeps the epics that
+// group them.
+type Stories interface {
+	// Story reads one by id, unambiguous prefix (three characters or more) or
+	// name; NotFound, or Invalid with the matches.
+	Story(ctx context.Context, ref string) (*work.Story, error)
+	// Stories is a page, newest first.
+	Stories(ctx context.Context, filter StoryFilter) (Page[*work.Story], error)
+	// Branches lists the branch names of a project's stories that are not
+	// CANCELLED or DEPLOYED (so that a new story takes none of them), with their
+	// ids; of two stories with one branch the older.
+	Branches(ctx context.Context, project work.ProjectID) (map[string]work.StoryID, error)
+	// Epics lists all by name, each with its stories counted by status.
+	Epics(ctx context.Context) ([]work.EpicProgress, error)
+	// Epic reads one by id, prefix or name, as Story does.
+	Epic(ctx context.Context, ref string) (*work.EpicProgress, error)
+	// SaveEpic adds an epic, or renames it; Conflict with reason "name_taken"
+	// when another has its name.
+	SaveEpic(ctx context.Context, e work.Epic) error
+}
+
 // Settings keeps what is not part of a tree.
 type Settings interface {
 	Projects(ctx context.Context) ([]*work.Project, error)
@@ -79,6 +101,18 @@ type Settings interface {
 	SaveProject(ctx context.Context, p *work.Project) error         // Version 0: new; Conflict when changed or the name is taken
 	Roles(ctx context.Context) ([]work.RoleConfig, error)           // all versions, by name and version
 	SaveRole(ctx context.Context, r work.RoleConfig) (work.RoleConfig, error)
+}
+
+// Stories reads stories, and keeps epics. A ref is an id, an unambiguous prefix of
+// one (three characters or more), or a name.
+type Stories interface {
+	Story(ctx context.Context, ref string) (*work.Story, error)
+	Stories(ctx context.Context, filter work.StoryFilter) (Page[*work.Story], error)
+	// Branches lists the branches of a project's stories that are not over.
+	Branches(ctx context.Context, project work.ProjectID) (map[string]work.StoryID, error)
+	Epics(ctx context.Context) ([]work.EpicProgress, error) // by name
+	Epic(ctx context.Context, ref string) (*work.EpicProgress, error)
+	SaveEpic(ctx context.Context, e work.Epic) error // Conflict, reason "name_taken"
 }
 
 // Tokens keeps the credentials of people; only hashes are stored.
@@ -94,6 +128,8 @@ type (
 	Waiting = work.Waiting
 	// TaskFilter chooses tasks for a list.
 	TaskFilter = work.TaskFilter
+	// StoryFilter chooses stories for a list.
+	StoryFilter = work.StoryFilter
 	// Page is one page of a list.
 	Page[T any] = work.Page[T]
 	// Stats are counts for the health page and the metrics.

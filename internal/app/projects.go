@@ -119,6 +119,9 @@ func (s *Service) fill(ctx context.Context, p *work.Project, in ProjectInput) er
 	work.Assign(&p.Environment, in.Environment)
 	work.Assign(&p.AutoLand, in.AutoLand)
 	work.Assign(&p.Lessons, in.Lessons)
+	work.Assign(&p.Evaluators, in.Evaluators)
+	work.Assign(&p.ShipMode, in.ShipMode)
+	work.Assign(&p.Forge, in.Forge)
 	if in.MaxFixes != nil {
 		p.MaxFixes = in.MaxFixes
 	}
@@ -154,6 +157,9 @@ func (s *Service) checkProject(p *work.Project) error {
 	case p.Limits.Slots < 0 || p.Limits.Timeout < 0 || p.Limits.Silence < 0:
 		return work.Errorf(work.Invalid, "a limit is negative")
 	}
+	if err := checkShipping(p); err != nil {
+		return err
+	}
 	if p.Policy != "" {
 		if _, err := review.Preset(p.Policy); err != nil {
 			return err
@@ -181,4 +187,29 @@ func (s *Service) checkProject(p *work.Project) error {
 		}
 	}
 	return s.knownAgent(p.Agent)
+}
+
+// checkShipping refuses settings of a project that shipping or judging could not use.
+func checkShipping(p *work.Project) error {
+	switch {
+	case p.ShipMode != work.ShipDirectly && p.ShipMode != work.ShipPullRequest:
+		return work.Errorf(work.Invalid, "ship_mode %q is unknown", p.ShipMode).WithHint("pull_request, or empty: the branch is moved")
+	case p.Forge.Kind != "" && p.Forge.Kind != "github" && p.Forge.Kind != "gitea":
+		return work.Errorf(work.Invalid, "forge.kind %q is unknown", p.Forge.Kind).WithHint("github or gitea (Forgejo too)")
+	case strings.ContainsAny(p.Forge.TokenEnv, "= \x00"):
+		return work.Errorf(work.Invalid, "forge.token_env %q is no name of an environment variable", p.Forge.TokenEnv)
+	}
+	for i, role := range p.Evaluators {
+		if !slices.Contains(work.Roles(), role) || !strings.HasPrefix(string(role), "evaluator-") {
+			return work.Errorf(work.Invalid, "evaluators entry %d, %q, is no evaluating role", i+1, role).
+				WithHint("evaluator-correctness, evaluator-tests, evaluator-security, evaluator-quality")
+		}
+		if slices.Contains(p.Evaluators[:i], role) {
+			return work.Errorf(work.Invalid, "evaluators names %q twice", role)
+		}
+	}
+	if p.Forge.API != "" && !strings.HasPrefix(p.Forge.API, "https://") && !strings.HasPrefix(p.Forge.API, "http://") {
+		return work.Errorf(work.Invalid, "forge.api %q is no address", p.Forge.API).WithHint("https://HOST/api/v1, for example")
+	}
+	return nil
 }

@@ -66,6 +66,8 @@ type RunReport struct {
 	Summary string
 	Blocker string
 	Verdict *work.Verdict
+	Plan    *PlanInput
+	Lessons *[]string
 }
 
 // RunContext is what an agent can know of its task.
@@ -240,7 +242,28 @@ func (s *Service) Report(ctx context.Context, c RunCaller, r RunReport) error {
 			return err
 		}
 	}
+	if r.Plan != nil {
+		return s.reportPlan(ctx, c, r.Plan.plan())
+	}
+	if r.Lessons != nil {
+		return s.reportLessons(ctx, c, *r.Lessons)
+	}
 	return s.Do(ctx, c.Tree, c.actor(), work.Report{Execution: c.Execution, Summary: r.Summary, Blocker: r.Blocker, Verdict: r.Verdict})
+}
+
+// reportPlan takes a planner's plan, or tells it in place what is wrong with it;
+// that is kept for the case that it does not mend it.
+func (s *Service) reportPlan(ctx context.Context, c RunCaller, plan *work.Plan) error {
+	if err := s.use(ctx, c, ToolPlan); err != nil {
+		return err
+	}
+	err := s.Do(ctx, c.Tree, c.actor(), work.Report{Execution: c.Execution, Plan: plan})
+	if e, ok := work.AsError(err); ok && e.Reason == "plan" {
+		if kept := s.Do(ctx, c.Tree, c.actor(), work.PlanRefused{Execution: c.Execution, Problems: e.Message}); kept != nil {
+			return kept
+		}
+	}
+	return err
 }
 
 // counts refuses an approval that would count as no verdict, while the judge can

@@ -17,6 +17,7 @@ type Options struct {
 	Lookup       Lookup
 	Lists        Lists
 	Settings     Settings
+	Stories      Stories
 	Tokens       Tokens
 	Diffs        Diffs
 	Transcripts  Transcripts
@@ -111,8 +112,11 @@ func (s *Service) try(ctx context.Context, id work.TreeID, by work.Actor, begin 
 	}()
 	step.MaxFixes = review.MaxFixes(tree)
 	key := keyed{}
-	if k, ok := c.(keyed); ok {
+	switch k := c.(type) {
+	case keyed:
 		key, c = k, k.Command
+	case onTree:
+		c = k.of(tree)
 	}
 	if err := work.Decide(step, c); err != nil {
 		return err
@@ -149,6 +153,12 @@ func (s *Service) try(ctx context.Context, id work.TreeID, by work.Actor, begin 
 type keyed struct {
 	work.Command
 	idempotency *work.Idempotency
+}
+
+// onTree is a command that is known only when the tree is: what stands at its root.
+type onTree struct {
+	work.Command
+	of func(*work.Tree) work.Command
 }
 
 // tree gives the tree to decide on: from memory, the store, or newly begun.

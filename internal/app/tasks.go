@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,9 +21,12 @@ func (s *Service) CreateTask(ctx context.Context, in TaskRequest) (*TaskView, er
 	if err != nil {
 		return nil, err
 	}
-	idem, view, err := s.repeated(ctx, by, in)
-	if err != nil || view != nil {
-		return view, err
+	idem, known, err := s.repeated(ctx, by, in.IdempotencyKey, in)
+	if err != nil {
+		return nil, err
+	}
+	if known != "" {
+		return s.view(ctx, work.TaskID(known))
 	}
 	input, project, err := s.taskInput(ctx, in)
 	if err != nil {
@@ -43,8 +47,11 @@ func (s *Service) CreateTask(ctx context.Context, in TaskRequest) (*TaskView, er
 	defer unlock()
 	err = s.change(ctx, tree, by, begin, keyed{work.CreateTask{ID: id, Input: input, Start: in.Start}, idem})
 	if e, ok := work.AsError(err); ok && e.Reason == "idempotent" {
-		_, view, err := s.repeated(ctx, by, in) // the same request was quicker
-		return view, err
+		_, known, err := s.repeated(ctx, by, in.IdempotencyKey, in) // the same request was quicker
+		if err != nil {
+			return nil, err
+		}
+		return s.view(ctx, work.TaskID(known))
 	}
 	if err != nil {
 		return nil, err
@@ -52,29 +59,29 @@ func (s *Service) CreateTask(ctx context.Context, in TaskRequest) (*TaskView, er
 	return s.view(ctx, id)
 }
 
-// repeated finds the answer to a request that was made before.
-func (s *Service) repeated(ctx context.Context, by work.Actor, in TaskRequest) (*work.Idempotency, *TaskView, error) {
-	if in.IdempotencyKey == "" {
-		return nil, nil, nil
+// repeated finds the id that an equal request with the same key has made before;
+// none, and what to keep of this one, where it is new. Without a key both are nil.
+func (s *Service) repeated(ctx context.Context, by work.Actor, key string, request any) (*work.Idempotency, string, error) {
+	if key == "" {
+		return nil, "", nil
 	}
-	if len(in.IdempotencyKey) > 255 {
-		return nil, nil, work.Errorf(work.Invalid, "the idempotency key is %d bytes long, at most 255 are taken", len(in.IdempotencyKey))
+	if len(key) > 255 {
+		return nil, "", work.Errorf(work.Invalid, "the idempotency key is %d bytes long, at most 255 are taken", len(key))
 	}
-	body, err := json.Marshal(in)
+	body, err := json.Marshal(request)
 	if err != nil {
-		return nil, nil, work.Errorf(work.Internal, "digest the request: %w", err)
+		return nil, "", work.Errorf(work.Internal, "digest the request: %w", err)
 	}
-	sum := sha256.Sum256(body)
-	idem := &work.Idempotency{Key: by.ID + "/" + in.IdempotencyKey, Request: hex.EncodeToString(sum[:]), At: s.o.Now()}
+	sum := sha256.Sum256(append([]byte(fmt.Sprintf("%T", request)), body...))
+	idem := &work.Idempotency{Key: by.ID + "/" + key, Request: hex.EncodeToString(sum[:]), At: s.o.Now()}
 	known, err := s.o.Lookup.Idempotent(ctx, idem.Key)
 	if err != nil || known == nil {
-		return idem, nil, err
+		return idem, "", err
 	}
 	if known.Request != idem.Request {
-		return nil, nil, work.Errorf(work.Conflict, "the idempotency key was used for another request").WithReason("key_reused").WithHint("use a new key for a new request")
+		return nil, "", work.Errorf(work.Conflict, "the idempotency key was used for another request").WithReason("key_reused").WithHint("use a new key for a new request")
 	}
-	view, err := s.view(ctx, work.TaskID(known.Response))
-	return idem, view, err
+	return idem, known.Response, nil
 }
 
 // treeFor says which tree a new task goes to, and how to begin a new one.

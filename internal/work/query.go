@@ -59,10 +59,26 @@ type TaskFilter struct {
 	States   []State
 	Tag      string
 	Text     string // in name or description
-	TopLevel bool   // only tasks without parent that are no judges
-	All      bool   // superseded and judging tasks too
+	TopLevel bool   // only tasks without parent that do not stand apart
+	All      bool   // superseded ones too, and those apart: judges, planners, retros
 	After    string // cursor of the page before
 	Limit    int    // 1 to 500, default 50
+}
+
+// StoryFilter chooses stories for a list. Zero fields do not filter.
+type StoryFilter struct {
+	Project  ProjectID
+	Epic     EpicID
+	Statuses []StoryStatus
+	Text     string // in name or goal
+	After    string // cursor of the page before
+	Limit    int    // 1 to 500, default 50
+}
+
+// EpicProgress is an epic and how far its stories are.
+type EpicProgress struct {
+	Epic
+	Stories map[StoryStatus]int `json:"stories"` // how many; none is left out
 }
 
 // Page is one page of a list, newest first, and the cursor of the next.
@@ -76,4 +92,20 @@ type Stats struct {
 	Tasks      map[State]int          `json:"tasks"`
 	Executions map[ExecutionState]int `json:"executions"`
 	CostUSD    float64                `json:"cost_usd"`
+}
+
+// StoryFilter chooses stories for a list. Zero fields do not filter.
+type StoryFilter struct {
+	Project  ProjectID
+	Epic     EpicID
+	Statuses []StoryStatus
+	Text     string // in the name
+	After    string // cursor of the page before
+	Limit    int    // 1 to 500, default 50
+}
+
+// EpicProgress is an epic, and how many of its stories have which status.
+type EpicProgress struct {
+	Epic
+	Stories map[StoryStatus]int `json:"stories"`
 }

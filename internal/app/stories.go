@@ -1,0 +1,436 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// Elaborate begins a story in DRAFT, and sets a planner to work on its plan.
+func (s *Service) Elaborate(ctx context.Context, in ElaborateInput) (*Elaborated, error) {
+	by, err := may(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.knownAgent(in.Agent); err != nil {
+		return nil, err
+	}
+	story, err := s.begin(ctx, by, in.IdempotencyKey, in, cmp.Or(in.Project, in.ProjectID), in.Epic, work.CreateStory{
+		Input: work.StoryInput{Name: in.Name, Goal: in.Goal, Policy: in.Policy}, Elaborate: true, Planner: work.AgentSpec{Type: in.Agent},
+	})
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.storyView(ctx, story)
+	if err != nil {
+		return nil, err
+	}
+	return &Elaborated{StoryID: story.ID, TaskID: view.Planner}, nil
+}
+
+// ApprovePlan begins a story with a whole plan; its tasks are queued at once,
+// unless it is only to be kept as a draft.
+func (s *Service) ApprovePlan(ctx context.Context, in ApproveInput) (*Approved, error) {
+	by, err := may(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	plan := in.plan()
+	story, err := s.begin(ctx, by, in.IdempotencyKey, in, cmp.Or(in.Project, in.ProjectID), in.Epic, work.CreateStory{Input: work.StoryInput{Plan: plan}})
+	if err != nil {
+		return nil, err
+	}
+	if in.Draft || story.Status != work.Draft { // the second: a repeated request
+		return s.approved(ctx, story)
+	}
+	return s.approve(ctx, by, story)
+}
+
+// begin makes a story in a tree of its own, or finds the one that an equal
+// request has made.
+func (s *Service) begin(ctx context.Context, by work.Actor, key string, request any, project, epic string, c work.CreateStory) (*work.Story, error) {
+	idem, known, err := s.repeated(ctx, by, key, request)
+	if err != nil {
+		return nil, err
+	}
+	if known != "" {
+		return s.o.Stories.Story(ctx, known)
+	}
+	p, err := s.projectFor(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	if c.Input.EpicID, err = s.epicID(ctx, epic); err != nil {
+		return nil, err
+	}
+	c.ID, c.Root = work.StoryID(s.o.IDs.New()), work.TaskID(s.o.IDs.New())
+	// One after the other in a project: two stories must not take one branch.
+	unlock, err := s.locks.lock(ctx, "branches "+string(p.ID))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := s.nameBranch(ctx, p, c.ID, &c.Input); err != nil {
+		return nil, err
+	}
+	begin := func(context.Context) (*work.Tree, error) {
+		tree := work.NewTree(work.TreeID(c.Root), nil, nil, nil)
+		tree.Project = *p
+		return tree, nil
+	}
+	if idem != nil {
+		idem.Response = string(c.ID)
+	}
+	err = s.change(ctx, work.TreeID(c.Root), by, begin, keyed{c, idem})
+	if e, ok := work.AsError(err); ok && e.Reason == "idempotent" {
+		_, known, err := s.repeated(ctx, by, key, request) // the same request was quicker
+		if err != nil {
+			return nil, err
+		}
+		return s.o.Stories.Story(ctx, known)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.o.Stories.Story(ctx, string(c.ID))
+}
+
+// epicID resolves the name of an epic.
+func (s *Service) epicID(ctx context.Context, ref string) (work.EpicID, error) {
+	if ref == "" {
+		return "", nil
+	}
+	epic, err := s.o.Stories.Epic(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	return epic.ID, nil
+}
+
+// nameBranch gives a new story a branch that no other open story of its project
+// has; one that was asked for by name is taken as it is, or refused.
+func (s *Service) nameBranch(ctx context.Context, p *work.Project, id work.StoryID, in *work.StoryInput) error {
+	taken, err := s.o.Stories.Branches(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	name, wanted := cmp.Or(in.Name, in.Goal), in.BranchName
+	if in.Plan != nil {
+		name, wanted = cmp.Or(in.Plan.Name, name), cmp.Or(in.Plan.BranchName, wanted)
+	}
+	if wanted != "" {
+		return freeBranch(taken, id, p, wanted)
+	}
+	base := "story/" + kebab(name)
+	in.BranchName = base
+	for n := 2; freeBranch(taken, id, p, in.BranchName) != nil; n++ {
+		in.BranchName = fmt.Sprintf("%s-%d", base, n)
+	}
+	return nil
+}
+
+// freeBranch refuses a name that another story has, or that cannot stand beside
+// one in a repository: git keeps no branch a beside a branch a/b.
+func freeBranch(taken map[string]work.StoryID, id work.StoryID, p *work.Project, name string) error {
+	if name == p.Branch {
+		return work.Errorf(work.Invalid, "branch %q is the one that stories are landed on", name).WithReason("branch_taken").WithHint("for example story/%s", kebab(name))
+	}
+	for other, story := range taken {
+		same := strings.EqualFold(other, name) || strings.HasPrefix(strings.ToLower(other), strings.ToLower(name)+"/") || strings.HasPrefix(strings.ToLower(name), strings.ToLower(other)+"/")
+		if same && story != id {
+			return work.Errorf(work.Conflict, "branch %q cannot stand beside %q of story %s", name, other, story).WithReason("branch_taken").WithHint("choose another name")
+		}
+	}
+	return nil
+}
+
+// kebab is a name in lower-case letters, digits and dashes, short enough for a branch.
+func kebab(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() >= 50 {
+			break
+		}
+	}
+	return cmp.Or(strings.Trim(b.String(), "-"), "unnamed")
+}
+
+// Stories is a page of stories, newest first.
+func (s *Service) Stories(ctx context.Context, q StoryQuery) (Page[*work.Story], error) {
+	var none Page[*work.Story]
+	if _, err := may(ctx, false); err != nil {
+		return none, err
+	}
+	filter := work.StoryFilter{Statuses: q.Statuses, Text: q.Text, After: q.After, Limit: cmp.Or(q.Limit, 50)}
+	if filter.Limit < 1 || filter.Limit > 500 {
+		return none, work.Errorf(work.Invalid, "limit is %d, it must be 1 to 500", q.Limit)
+	}
+	for _, status := range q.Statuses {
+		if !slices.Contains(work.StoryStatuses(), status) {
+			return none, work.Errorf(work.Invalid, "there is no story status %q", status).WithHint("one of: %v", work.StoryStatuses())
+		}
+	}
+	if q.Project != "" {
+		p, err := s.o.Settings.Project(ctx, q.Project)
+		if err != nil {
+			return none, err
+		}
+		filter.Project = p.ID
+	}
+	var err error
+	if filter.Epic, err = s.epicID(ctx, q.Epic); err != nil {
+		return none, err
+	}
+	return s.o.Stories.Stories(ctx, filter)
+}
+
+// Story is one story and what can be asked of it.
+func (s *Service) Story(ctx context.Context, ref string) (*StoryView, error) {
+	if _, err := may(ctx, false); err != nil {
+		return nil, err
+	}
+	story, err := s.o.Stories.Story(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return s.storyView(ctx, story)
+}
+
+func (s *Service) storyView(ctx context.Context, story *work.Story) (*StoryView, error) {
+	var view *StoryView
+	err := s.View(ctx, work.TreeID(story.RootTaskID), func(tree *work.Tree) error {
+		root := tree.Current(tree.Root())
+		view = &StoryView{Story: *tree.Story, Actions: tree.StoryActions(), RootID: root.ID, Attempts: root.AttemptNo, TaskIDs: []work.TaskID{}}
+		for _, t := range tree.Tasks() {
+			view.count(tree, t)
+		}
+		return nil
+	})
+	return view, err
+}
+
+// count takes a task of its tree into a story's view.
+func (v *StoryView) count(tree *work.Tree, t *work.Task) {
+	v.SpentUSD += t.Book.SpentUSD
+	if t.Role() == work.Planner && t.Apart() {
+		v.Planner = t.ID
+	}
+	if t.Origin == work.FromPlan && t.ParentTaskID == v.RootTaskID && t.AttemptOf == "" {
+		v.TaskIDs = append(v.TaskIDs, t.ID)
+	}
+	if t.ParentTaskID == "" || t.SupersededBy != "" || t.Dropped {
+		return
+	}
+	v.Progress.Tasks++
+	switch {
+	case t.State == work.Completed:
+		v.Progress.Completed++
+	case t.State == work.Running:
+		v.Progress.Running++
+	case t.State.EndedBadly(), t.BlockedOn == work.OnPerson, t.BlockedOn == work.OnQuestion, t.BlockedOn == work.OnConflict:
+		v.Progress.Waiting++
+	}
+}
+
+// actStory resolves a story, applies a command to its tree, and shows it.
+func (s *Service) actStory(ctx context.Context, ref string, command func(tree *work.Tree) work.Command) (*StoryView, error) {
+	by, err := may(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	story, err := s.o.Stories.Story(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Do(ctx, work.TreeID(story.RootTaskID), by, onTree{of: command}); err != nil {
+		return nil, err
+	}
+	return s.storyView(ctx, story)
+}
+
+// EditStory changes a story, and its plan while it is a draft.
+func (s *Service) EditStory(ctx context.Context, ref string, in StoryPatch) (*StoryView, error) {
+	if _, err := may(ctx, true); err != nil {
+		return nil, err
+	}
+	c := work.EditStory{
+		Name: in.Name, Goal: in.Goal, Spec: in.Spec, Policy: in.Policy, BranchName: in.BranchName,
+		AcceptanceCriteria: (*[]string)(in.AcceptanceCriteria),
+	}
+	if in.Epic != nil {
+		epic, err := s.epicID(ctx, *in.Epic)
+		if err != nil {
+			return nil, err
+		}
+		c.EpicID = &epic
+	}
+	branch := ""
+	if in.Plan != nil {
+		c.Plan, branch = in.Plan.plan(), in.Plan.BranchName
+	}
+	if in.BranchName != nil {
+		branch = *in.BranchName
+	}
+	if branch == "" {
+		return s.actStory(ctx, ref, func(*work.Tree) work.Command { return c })
+	}
+	story, err := s.o.Stories.Story(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := s.locks.lock(ctx, "branches "+string(story.ProjectID))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	taken, err := s.o.Stories.Branches(ctx, story.ProjectID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.o.Settings.Project(ctx, string(story.ProjectID))
+	if err != nil {
+		return nil, err
+	}
+	if err := freeBranch(taken, story.ID, p, branch); err != nil {
+		return nil, err
+	}
+	return s.actStory(ctx, ref, func(*work.Tree) work.Command { return c })
+}
+
+// ApproveStory turns a story's plan into work.
+func (s *Service) ApproveStory(ctx context.Context, ref string) (*Approved, error) {
+	by, err := may(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	story, err := s.o.Stories.Story(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return s.approve(ctx, by, story)
+}
+
+func (s *Service) approve(ctx context.Context, by work.Actor, story *work.Story) (*Approved, error) {
+	if err := s.Do(ctx, work.TreeID(story.RootTaskID), by, work.ApproveStory{}); err != nil {
+		return nil, err
+	}
+	return s.approved(ctx, story)
+}
+
+func (s *Service) approved(ctx context.Context, story *work.Story) (*Approved, error) {
+	view, err := s.storyView(ctx, story)
+	if err != nil {
+		return nil, err
+	}
+	return &Approved{Story: view, TaskIDs: view.TaskIDs}, nil
+}
+
+// AcceptStory accepts what stands at the story's root: the same as accepting
+// that task.
+func (s *Service) AcceptStory(ctx context.Context, ref string) (*StoryView, error) {
+	return s.actStory(ctx, ref, func(tree *work.Tree) work.Command {
+		return work.AcceptTask{Task: tree.Current(tree.Root()).ID}
+	})
+}
+
+// RejectStory rejects what stands at the story's root.
+func (s *Service) RejectStory(ctx context.Context, ref string, in RejectInput) (*StoryView, error) {
+	return s.actStory(ctx, ref, func(tree *work.Tree) work.Command {
+		return work.RejectTask{Task: tree.Current(tree.Root()).ID, Comment: in.Comment, Findings: in.Findings, Extra: in.Extra}
+	})
+}
+
+// ShipStory lands a story and deploys it; the same idempotency key repeats its
+// answer.
+func (s *Service) ShipStory(ctx context.Context, ref string, in ShipRequest) (*Shipment, error) {
+	by, err := may(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	story, err := s.o.Stories.Story(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	request := struct{ Ship work.StoryID }{story.ID}
+	idem, known, err := s.repeated(ctx, by, in.IdempotencyKey, request)
+	if err != nil {
+		return nil, err
+	}
+	if known == "" {
+		if idem != nil {
+			idem.Response = string(story.ID)
+		}
+		err = s.Do(ctx, work.TreeID(story.RootTaskID), by, keyed{work.ShipStory{}, idem})
+		if e, ok := work.AsError(err); ok && e.Reason != "idempotent" || err != nil && !ok {
+			return nil, err
+		}
+	}
+	view, err := s.storyView(ctx, story)
+	if err != nil {
+		return nil, err
+	}
+	out := &Shipment{StoryID: story.ID, Message: fmt.Sprintf("story %q is being shipped", view.Name)}
+	if view.Ship != nil && len(view.Ship.Reports) > 0 {
+		out.Reports = view.Ship.Reports
+		out.Message += fmt.Sprintf(", over %d open reports", len(out.Reports))
+	}
+	return out, nil
+}
+
+// StopDeploy ends a running deployment.
+func (s *Service) StopDeploy(ctx context.Context, ref string) (*StoryView, error) {
+	return s.actStory(ctx, ref, func(*work.Tree) work.Command { return work.StopDeploy{} })
+}
+
+// CancelStory ends a story and all work for it.
+func (s *Service) CancelStory(ctx context.Context, ref string) (*StoryView, error) {
+	return s.actStory(ctx, ref, func(*work.Tree) work.Command { return work.CancelStory{} })
+}
+
+// StoryTree is a story's tree from its root on.
+func (s *Service) StoryTree(ctx context.Context, ref string) (*TreeNode, error) {
+	if _, err := may(ctx, false); err != nil {
+		return nil, err
+	}
+	story, err := s.o.Stories.Story(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return s.TaskTree(ctx, string(story.RootTaskID))
+}
+
+// Epics lists the epics with how far their stories are.
+func (s *Service) Epics(ctx context.Context) ([]work.EpicProgress, error) {
+	if _, err := may(ctx, false); err != nil {
+		return nil, err
+	}
+	return s.o.Stories.Epics(ctx)
+}
+
+// AddEpic makes an epic.
+func (s *Service) AddEpic(ctx context.Context, in EpicInput) (*work.EpicProgress, error) {
+	if _, err := may(ctx, true); err != nil {
+		return nil, err
+	}
+	epic := work.Epic{ID: work.EpicID(s.o.IDs.New()), Name: strings.TrimSpace(in.Name), CreatedAt: s.o.Now()}
+	if epic.Name == "" {
+		return nil, work.Errorf(work.Invalid, "an epic needs a name")
+	}
+	if err := work.CheckText("name", epic.Name, 1000, false); err != nil {
+		return nil, err
+	}
+	if err := s.o.Stories.SaveEpic(ctx, epic); err != nil {
+		return nil, err
+	}
+	return s.o.Stories.Epic(ctx, string(epic.ID))
+}
