@@ -103,18 +103,6 @@ type Settings interface {
 	SaveRole(ctx context.Context, r work.RoleConfig) (work.RoleConfig, error)
 }
 
-// Stories reads stories, and keeps epics. A ref is an id, an unambiguous prefix of
-// one (three characters or more), or a name.
-type Stories interface {
-	Story(ctx context.Context, ref string) (*work.Story, error)
-	Stories(ctx context.Context, filter work.StoryFilter) (Page[*work.Story], error)
-	// Branches lists the branches of a project's stories that are not over.
-	Branches(ctx context.Context, project work.ProjectID) (map[string]work.StoryID, error)
-	Epics(ctx context.Context) ([]work.EpicProgress, error) // by name
-	Epic(ctx context.Context, ref string) (*work.EpicProgress, error)
-	SaveEpic(ctx context.Context, e work.Epic) error // Conflict, reason "name_taken"
-}
-
 // Tokens keeps the credentials of people; only hashes are stored.
 type Tokens interface {
 	Tokens(ctx context.Context) ([]Token, error)

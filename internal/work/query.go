@@ -93,19 +93,3 @@ type Stats struct {
 	Executions map[ExecutionState]int `json:"executions"`
 	CostUSD    float64                `json:"cost_usd"`
 }
-
-// StoryFilter chooses stories for a list. Zero fields do not filter.
-type StoryFilter struct {
-	Project  ProjectID
-	Epic     EpicID
-	Statuses []StoryStatus
-	Text     string // in the name
-	After    string // cursor of the page before
-	Limit    int    // 1 to 500, default 50
-}
-
-// EpicProgress is an epic, and how many of its stories have which status.
-type EpicProgress struct {
-	Epic
-	Stories map[StoryStatus]int `json:"stories"`
-}
