@@ -17,6 +17,12 @@ func post(path string, body any) request {
 func remove(path string) request                { return request{method: http.MethodDelete, path: path} }
 func change(how, path string, body any) request { return request{method: how, path: path, body: body} }
 
+// keyed is a request with the caller's own idempotency key, where it has one.
+func keyed(r request, key string) request {
+	r.key = key
+	return r
+}
+
 // AddProject registers a repository.
 func (c *Client) AddProject(ctx context.Context, in app.ProjectInput) (*work.Project, error) {
 	return call[*work.Project](ctx, c, post(path("projects"), in))
@@ -45,9 +51,7 @@ func (c *Client) RemoveProject(ctx context.Context, ref string) error {
 
 // CreateTask makes a task, and starts it when asked.
 func (c *Client) CreateTask(ctx context.Context, in app.TaskRequest) (*app.TaskView, error) {
-	r := post(path("tasks"), in)
-	r.key = in.IdempotencyKey
-	return call[*app.TaskView](ctx, c, r)
+	return call[*app.TaskView](ctx, c, keyed(post(path("tasks"), in), in.IdempotencyKey))
 }
 
 // Tasks is one page of tasks, newest first.
