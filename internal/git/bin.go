@@ -33,19 +33,11 @@ const binSuffix = ".claudomator.json"
 // moved; anything else at the path is left alone with an error. The caller has
 // ended the agent's processes.
 func (v *Vault) Discard(ctx context.Context, dir, bin string) (Discarded, error) {
-	dir, err := resolveDir(dir)
-	if err != nil {
-		return Discarded{}, err
-	}
-	unlock, err := v.git.locks.lock(ctx, dir)
+	dir, w, unlock, err := v.lockWorkspace(ctx, dir)
 	if err != nil {
 		return Discarded{}, err
 	}
 	defer unlock()
-	w, err := v.lookup(dir)
-	if err != nil {
-		return Discarded{}, err
-	}
 	if w == nil {
 		_ = syscall.Rmdir(dir) // killed before anything was in it
 		if exists(dir) {
@@ -80,19 +72,11 @@ func (v *Vault) Discard(ctx context.Context, dir, bin string) (Discarded, error)
 // agent has made unsafe to look at, or replaced by something else. A link is moved
 // as a link. Only a path where Prepare has made a workspace is touched.
 func (v *Vault) SetAside(ctx context.Context, dir, bin string) (Discarded, error) {
-	dir, err := resolveDir(dir)
-	if err != nil {
-		return Discarded{}, err
-	}
-	unlock, err := v.git.locks.lock(ctx, dir)
+	dir, w, unlock, err := v.lockWorkspace(ctx, dir)
 	if err != nil {
 		return Discarded{}, err
 	}
 	defer unlock()
-	w, err := v.lookup(dir)
-	if err != nil {
-		return Discarded{}, err
-	}
 	if w == nil {
 		return Discarded{}, unsafe(dir, "is not a workspace of this vault")
 	}

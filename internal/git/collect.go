@@ -70,19 +70,11 @@ type collection struct {
 // committed. All processes of the run must be dead. An error means that the
 // inspection failed: the workspace stays as it is and nothing was decided.
 func (v *Vault) Collect(ctx context.Context, spec CollectSpec) (Collected, error) {
-	dir, err := resolveDir(spec.Dir)
-	if err != nil {
-		return Collected{}, err
-	}
-	unlock, err := v.git.locks.lock(ctx, dir)
+	dir, w, unlock, err := v.lockWorkspace(ctx, spec.Dir)
 	if err != nil {
 		return Collected{}, err
 	}
 	defer unlock()
-	w, err := v.lookup(dir)
-	if err != nil {
-		return Collected{}, err
-	}
 	if w == nil {
 		return v.collectAbsent(ctx, spec, spec.Base)
 	}

@@ -85,6 +85,22 @@ func (v *Vault) lookup(dir string) (*workspace, error) {
 	return w, nil
 }
 
+// lockWorkspace locks a path and returns the workspace that is registered there,
+// nil when none is. The caller unlocks.
+func (v *Vault) lockWorkspace(ctx context.Context, dir string) (path string, w *workspace, unlock func(), err error) {
+	if path, err = resolveDir(dir); err != nil {
+		return "", nil, nil, err
+	}
+	if unlock, err = v.git.locks.lock(ctx, path); err != nil {
+		return "", nil, nil, err
+	}
+	if w, err = v.lookup(path); err != nil {
+		unlock()
+		return "", nil, nil, err
+	}
+	return path, w, unlock, nil
+}
+
 func (v *Vault) newWorkspace(dir string) *workspace {
 	sum := sha256.Sum256([]byte(dir))
 	return &workspace{vault: v, key: hex.EncodeToString(sum[:12]), registration: registration{Dir: dir}}

@@ -34,19 +34,11 @@ type SnapshotInfo struct {
 // .git of a nested repository is stored as "%2egit". dir need not be a
 // workspace of ours; its own .git is not read.
 func (v *Vault) Snapshot(ctx context.Context, dir, ref, message string) (SnapshotInfo, error) {
-	dir, err := resolveDir(dir)
-	if err != nil {
-		return SnapshotInfo{}, err
-	}
-	unlock, err := v.git.locks.lock(ctx, dir)
+	dir, w, unlock, err := v.lockWorkspace(ctx, dir)
 	if err != nil {
 		return SnapshotInfo{}, err
 	}
 	defer unlock()
-	w, err := v.lookup(dir)
-	if err != nil {
-		return SnapshotInfo{}, err
-	}
 	if w != nil {
 		if who, err := w.presence(); err != nil || who != ours {
 			return SnapshotInfo{}, unsafe(dir, "is not the directory that was prepared")
