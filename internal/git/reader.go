@@ -36,28 +36,42 @@ const readerIdle = 2 * time.Second
 // maxObject bounds what is read into memory.
 const maxObject = 256 << 20
 
+// object is what the reader tells of one; kind "" when it is not there.
+type object struct {
+	kind string
+	size int64
+	data []byte // nil when only the rest was asked for
+}
+
 // contents returns an object's type and bytes; type "" when it is not there.
 func (r *reader) contents(ctx context.Context, hash string) (kind string, data []byte, err error) {
-	return r.ask(ctx, "contents ", hash, true)
+	o, err := r.ask(ctx, "contents ", hash, true)
+	return o.kind, o.data, err
 }
 
 // kind returns an object's type, "" when it is not there.
 func (r *reader) kind(ctx context.Context, hash string) (string, error) {
-	kind, _, err := r.ask(ctx, "info ", hash, false)
-	return kind, err
+	o, err := r.ask(ctx, "info ", hash, false)
+	return o.kind, err
 }
 
-func (r *reader) ask(ctx context.Context, verb, hash string, body bool) (string, []byte, error) {
+// size returns an object's type and its size in bytes.
+func (r *reader) size(ctx context.Context, hash string) (kind string, size int64, err error) {
+	o, err := r.ask(ctx, "info ", hash, false)
+	return o.kind, o.size, err
+}
+
+func (r *reader) ask(ctx context.Context, verb, hash string, body bool) (object, error) {
 	if !isHash(hash) {
-		return "", nil, fail(KindInvalidRef, "%q is not an object name", hash)
+		return object{}, fail(KindInvalidRef, "%q is not an object name", hash)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
 		fresh := r.live == nil
-		kind, data, err := r.once(ctx, verb+hash+"\n", body)
+		o, err := r.once(ctx, verb+hash+"\n", body)
 		if err == nil || fresh || ctx.Err() != nil {
-			return kind, data, err
+			return o, err
 		}
 		// The process had answered before, and was ended from outside since: a new
 		// one does.
@@ -66,50 +80,51 @@ func (r *reader) ask(ctx context.Context, verb, hash string, body bool) (string,
 
 // once asks one question within the time limit of a command: a reader that hangs
 // would hold up the whole vault.
-func (r *reader) once(ctx context.Context, question string, body bool) (string, []byte, error) {
+func (r *reader) once(ctx context.Context, question string, body bool) (object, error) {
 	if err := ctx.Err(); err != nil {
-		return "", nil, context.Cause(ctx)
+		return object{}, context.Cause(ctx)
 	}
 	if err := r.open(ctx); err != nil {
-		return "", nil, err
+		return object{}, err
 	}
 	limit, cancel := context.WithTimeout(ctx, r.git.opts.Timeout)
 	defer cancel()
 	stop := context.AfterFunc(limit, r.live.proc.cancel)
-	kind, data, err := r.live.exchange(question, body)
+	o, err := r.live.exchange(question, body)
 	if !stop() || err != nil {
 		r.end()
 		if ctx.Err() != nil {
-			return "", nil, context.Cause(ctx)
+			return object{}, context.Cause(ctx)
 		}
 	}
 	if err != nil {
-		return "", nil, fail(KindFailed, "read object %s", strings.Fields(question)[1]).because(err)
+		return object{}, fail(KindFailed, "read object %s", strings.Fields(question)[1]).because(err)
 	}
-	return kind, data, nil
+	return o, nil
 }
 
 // exchange writes one question and reads "HASH TYPE SIZE" and the contents.
-func (l *liveReader) exchange(question string, body bool) (string, []byte, error) {
+func (l *liveReader) exchange(question string, body bool) (o object, err error) {
 	if _, err := io.WriteString(l.in, question); err != nil {
-		return "", nil, err
+		return object{}, err
 	}
 	head, err := l.out.ReadString('\n')
 	if err != nil {
-		return "", nil, err
+		return object{}, err
 	}
-	kind, size, err := parseObjectHead(head)
-	if err != nil || kind == "" || !body {
-		return kind, nil, err
+	o.kind, o.size, err = parseObjectHead(head)
+	if err != nil || o.kind == "" || !body {
+		return o, err
 	}
-	if size > maxObject {
-		return "", nil, fmt.Errorf("object of %d bytes is too large", size)
+	if o.size > maxObject {
+		return object{}, fmt.Errorf("object of %d bytes is too large", o.size)
 	}
-	data := make([]byte, size+1) // a newline follows
+	data := make([]byte, o.size+1) // a newline follows
 	if _, err := io.ReadFull(l.out, data); err != nil {
-		return "", nil, err
+		return object{}, err
 	}
-	return kind, data[:size], nil
+	o.data = data[:o.size]
+	return o, nil
 }
 
 func parseObjectHead(line string) (kind string, size int64, err error) {
