@@ -46,6 +46,7 @@ func codes() map[git.Kind]work.Code {
 		git.KindLocked: work.Unavailable, git.KindMissingGit: work.Unavailable, git.KindFailed: work.Internal,
 		git.KindTooLarge: work.Exhausted, git.KindRefMoved: work.Conflict, git.KindTargetMoved: work.Conflict,
 		git.KindBranchHeld: work.Conflict, git.KindMergeRunning: work.Conflict,
+		git.KindAuthentication: work.Unavailable, git.KindNotFastForward: work.Conflict, git.KindFileMissing: work.NotFound,
 	}
 	invalid := []git.Kind{
 		git.KindNotARepository, git.KindUnsupported, git.KindNoCommits, git.KindDetached, git.KindBranchMissing,

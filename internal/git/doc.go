@@ -7,7 +7,7 @@
 // A [Git] is the git program together with the only function that starts it
 // (run.go). A [Vault] is one bare repository owned by the server. From it come:
 //
-//	Prepare → (an agent works) → Collect → Integrate … → Land
+//	Prepare → (an agent works) → Collect → Integrate … → Land → Push
 //	                     Snapshot, Discard, Restore: nothing is lost on the way
 //
 // # Invariants
@@ -18,9 +18,12 @@
 //     uncommitted work is found by comparing files with an index of our own.
 //   - No program that a repository configures is ever run: no hook, filter,
 //     file system monitor, external diff, merge driver, signer, editor or pager.
+//     Only the hooks of a remote that is pushed to run, where it is: they are its
+//     say in what it takes.
 //   - The user's repository is written only by Land: objects, then one ref by
 //     compare-and-swap, then the clean checkout of that very branch; and by
-//     NewBranch: objects, then one ref that was not there.
+//     NewBranch: objects, then one ref that was not there. Push writes the remote,
+//     and not even what the user's repository remembers of it.
 //   - Nothing is deleted that is not proved to be ours (registry entry with the
 //     device and inode of a real directory), and not before it was preserved.
 //   - A failed inspection is an error. It never means "clean" or "no changes".
@@ -37,6 +40,10 @@
 //
 // Only SHA-1 repositories. LFS content is handled as whatever bytes lie in the
 // working tree. Commits made inside a submodule are reported, not collected.
+// A remote is reached with what needs no person and no program of a repository:
+// SSH keys and agent of the server's user, ~/.netrc, credentials in the URL, or
+// what Options.NetworkEnv says. Credential helpers and core.sshCommand are not
+// asked, and nothing prompts. Of a repository's remotes only "origin" is pushed to.
 // The kept objects of one vault, snapshots included, can be read by every agent
 // of the same project, because workspaces borrow the vault's objects.
 package git

@@ -18,7 +18,8 @@ const (
 	KindStorageFull        Kind = "storage_full"          // no space or no inodes
 	KindNotARepository     Kind = "not_a_repository"      // nothing git-like at exactly that path
 	KindUnsupported        Kind = "unsupported_format"    // SHA-256, or an unreadable layout
-	KindUnreachable        Kind = "unreachable"           // the source cannot be read
+	KindUnreachable        Kind = "unreachable"           // the source or its remote cannot be reached
+	KindAuthentication     Kind = "authentication"        // the remote wants other credentials, or does not let these do it
 	KindNoCommits          Kind = "no_commits"            // unborn repository
 	KindDetached           Kind = "detached_head"         // no current branch to take as default
 	KindBranchMissing      Kind = "branch_missing"        // the branch, ref or commit is not there
@@ -36,9 +37,11 @@ const (
 	KindMergeRunning       Kind = "merge_running"         // a landing on that target is running
 	KindAlreadyLanded      Kind = "already_landed"        // too late to abort
 	KindCheckoutStale      Kind = "checkout_not_updated"  // landed, but the checkout could not follow
-	KindPushRejected       Kind = "push_rejected"         // the remote said no
+	KindPushRejected       Kind = "push_rejected"         // the remote said no: a hook or a rule of its own
+	KindNotFastForward     Kind = "not_fast_forward"      // the remote has commits that the pushed one does not follow
 	KindShallowNoMergeBase Kind = "shallow_no_merge_base" // history cut off before the common ancestor
 	KindUnrelated          Kind = "unrelated_histories"   // no common ancestor at all
+	KindFileMissing        Kind = "file_missing"          // the commit has no such file
 )
 
 // Error is what every function of this package returns when it fails.
@@ -95,6 +98,12 @@ func joinSome(all []string, limit int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:limit], ", "), len(all)-limit)
 }
 
+// Who may do what is settled beforehand: the server answers no prompt.
+const (
+	credentialsHint = "git is given the SSH keys and agent, ~/.netrc and the credentials in a URL; it runs no credential helper and asks nobody"
+	hostKeyHint     = "connect once with ssh as the server's user, so that the host's key is known"
+)
+
 // classify maps git's own words (LC_ALL=C) to a kind. Unknown words stay
 // KindFailed with the words attached: never swallowed, never guessed.
 func classify(stderr string) (Kind, string) {
@@ -108,12 +117,18 @@ func classify(stderr string) (Kind, string) {
 		{"refusing to merge unrelated histories", KindUnrelated, ""},
 		{"not a git repository", KindNotARepository, ""},
 		{"does not appear to be a git repository", KindUnreachable, "check the path or URL"},
+		{"could not read Username", KindAuthentication, credentialsHint},
+		{"could not read Password", KindAuthentication, credentialsHint},
+		{"Authentication failed", KindAuthentication, credentialsHint},
+		{"returned error: 401", KindAuthentication, credentialsHint},
+		{"returned error: 403", KindAuthentication, credentialsHint},
+		{"Permission denied (", KindAuthentication, credentialsHint},   // ssh
+		{"ERROR: Permission to ", KindAuthentication, credentialsHint}, // a forge behind ssh
+		{"marked as read only", KindAuthentication, credentialsHint},   // a deploy key
+		{"Host key verification failed", KindAuthentication, hostKeyHint},
 		{"Could not read from remote repository", KindUnreachable, "check the URL and the credentials"},
 		{"unable to access", KindUnreachable, "check the URL and the network"},
-		{"could not read Username", KindUnreachable, "the remote wants credentials that the server does not have"},
-		{"Authentication failed", KindUnreachable, "check the credentials"},
-		{"transport 'ext' not allowed", KindUnreachable, "only file, https, http, ssh and git URLs are used"},
-		{"not allowed", KindUnreachable, "only file, https, http, ssh and git URLs are used"},
+		{"' not allowed", KindUnreachable, "only file, https, http, ssh and git URLs are used"}, // transport 'ext'
 		{".lock': File exists", KindLocked, "another git process holds the lock, or one crashed and left it"},
 		{"bad object", KindBranchMissing, ""},
 		{"Not a valid object name", KindBranchMissing, ""},

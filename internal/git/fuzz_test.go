@@ -111,6 +111,9 @@ func FuzzObjects(f *testing.F) {
 			}
 		}
 		_ = parseWorktrees(data)
+		if words := remoteWords(string(data)); len(words) > maxRemoteWords+8 || strings.ContainsAny(words, "\n\x00") || strings.Contains(pushVerdict(string(data)), "\n") {
+			t.Errorf("a remote's words %q", words)
+		}
 		if paths, err := parseStatus(data); err == nil && slices.Contains(paths, "") {
 			t.Errorf("status %q", paths)
 		}

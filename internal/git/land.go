@@ -270,13 +270,24 @@ func (v *Vault) ContinueLand(ctx context.Context, s LandSpec, dir string) (Lande
 			open = w.Conflicts
 		}
 		if len(open) > 0 {
-			return Landed{Unresolved: open, Warnings: got.Warnings}, nil
-		}
-		if err := v.putRef(ctx, s.resolvedRef(w.Merge), got.Head); err != nil {
+			if in, err := v.mergedByHand(ctx, s, w.Merge); err != nil || !in {
+				return Landed{Unresolved: open, Warnings: got.Warnings}, err
+			}
+		} else if err := v.putRef(ctx, s.resolvedRef(w.Merge), got.Head); err != nil {
 			return Landed{}, err
 		}
 	}
 	return v.Land(ctx, s)
+}
+
+// mergedByHand tells whether somebody has merged a part in the source meanwhile,
+// which leaves nothing to resolve.
+func (v *Vault) mergedByHand(ctx context.Context, s LandSpec, part string) (bool, error) {
+	head, err := v.BranchHead(ctx, s.Target)
+	if err != nil {
+		return false, err
+	}
+	return v.Contains(ctx, part, head)
 }
 
 // AbortLand forgets a landing that did not happen. A landed one cannot be

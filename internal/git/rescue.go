@@ -133,7 +133,7 @@ func (v *Vault) pushNew(ctx context.Context, name, commit string) error {
 	case KindOf(err) != KindBranchMissing:
 		return err
 	}
-	return (&target{vault: v, branch: name, new: commit}).push(ctx)
+	return v.pushTo(ctx, v.source.text, name, commit, "")
 }
 
 // branchAt is NewBranch for a repository on this machine.

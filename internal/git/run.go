@@ -216,7 +216,10 @@ func (p *process) wait() error {
 	if err == nil || (errors.Is(err, exec.ErrWaitDelay) && p.cmd.ProcessState.Success()) {
 		return nil
 	}
-	e := &Error{Message: "git " + p.args[0], Args: p.args, Exit: p.cmd.ProcessState.ExitCode(), Stderr: p.stderr.String()}
+	e := &Error{Message: "git " + p.args[0], Exit: p.cmd.ProcessState.ExitCode(), Stderr: DisplayURL(p.stderr.String())}
+	for _, arg := range p.args {
+		e.Args = append(e.Args, DisplayURL(arg))
+	}
 	e.Kind, e.Hint = classify(e.Stderr)
 	if cause := p.ctx.Err(); cause != nil {
 		e.Err = context.Cause(p.ctx)

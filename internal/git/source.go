@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +30,7 @@ type source struct {
 	text string
 }
 
-var urlPattern = regexp.MustCompile(`^(?:(?:https?|ssh|git|file)://[^-]|(?:[A-Za-z0-9_.][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^-:])`)
+var urlPattern = regexp.MustCompile(`^(?:(?:https?|ssh|git|file)://[^-]|(?:[A-Za-z0-9_.][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?:[^-:/]|/[^/]))`)
 
 func parseSource(text string) (source, error) {
 	switch {
@@ -266,21 +268,29 @@ func (g *Git) inspectURL(ctx context.Context, url, branch string) (RepoInfo, err
 	info.Head = heads[info.Branch]
 	switch {
 	case len(heads) == 0:
-		return info, noCommits(url)
+		return info, noCommits(DisplayURL(url))
 	case branch != "":
-		return info.on(branch, heads[branch], url)
+		return info.on(branch, heads[branch], DisplayURL(url))
 	case info.Branch == "":
-		return info, detached(url)
+		return info, detached(DisplayURL(url))
 	case info.Head == "":
-		return info, fail(KindNoCommits, "branch %q of %s has no commits", info.Branch, url).hint("name another branch")
+		return info, fail(KindNoCommits, "branch %q of %s has no commits", info.Branch, DisplayURL(url)).hint("name another branch")
 	}
 	return info, nil
 }
 
-// unreachable keeps a kind that says more than "git failed".
+// unreachable names the place, and keeps a kind that says more than "git failed".
 func unreachable(where string, err error) error {
-	if k := KindOf(err); k != "" && k != KindFailed && k != KindNotARepository {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = &Error{}
+	}
+	if e.Kind == KindAuthentication {
+		return fail(KindAuthentication, "%s does not let the server in", DisplayURL(where)).because(err).hint(e.Hint)
+	}
+	if !slices.Contains([]Kind{"", KindFailed, KindNotARepository, KindUnreachable}, e.Kind) {
 		return err
 	}
-	return fail(KindUnreachable, "reach %s", where).because(err).hint("check the address, the network and the credentials")
+	return fail(KindUnreachable, "reach %s", DisplayURL(where)).because(err).
+		hint(cmp.Or(e.Hint, "check the address, the network and the credentials"))
 }

@@ -57,7 +57,7 @@ func (t *target) release() {
 // move brings the objects over and moves the ref, all or nothing.
 func (t *target) move(ctx context.Context) error {
 	if t.vault.source.kind == sourceURL {
-		return t.push(ctx)
+		return t.vault.pushTo(ctx, t.vault.source.text, t.branch, t.new, t.old)
 	}
 	git := t.vault.git
 	there := []string{"GIT_DIR=" + t.loc.common}
@@ -81,32 +81,6 @@ func (t *target) move(ctx context.Context) error {
 		return fail(KindRefMoved, "%q moved meanwhile", t.branch).because(err)
 	}
 	return err
-}
-
-// push moves a remote's branch; the lease makes it a compare-and-swap.
-func (t *target) push(ctx context.Context) error {
-	ref := "refs/heads/" + t.branch
-	lease, err := leaseOpt(ref, t.old)
-	if err != nil {
-		return err
-	}
-	out, err := t.vault.git.run(ctx, command{
-		args:   []opt{"push", "--porcelain", "--atomic", "--no-verify", lease},
-		values: []string{t.vault.source.text, t.new + ":" + ref}, env: t.vault.env(), network: true,
-	})
-	if err == nil {
-		return nil
-	}
-	said := string(out) + err.Error()
-	for _, moved := range []string{"stale info", "fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref"} {
-		if strings.Contains(said, moved) {
-			return fail(KindRefMoved, "%q moved meanwhile", t.branch).because(err)
-		}
-	}
-	if strings.Contains(said, "[remote rejected]") {
-		return fail(KindPushRejected, "the remote refused %q", t.branch).because(err).hint("see what the remote said")
-	}
-	return unreachable(t.vault.source.text, err)
 }
 
 // follow updates the locked checkout after the ref moved.

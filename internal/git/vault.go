@@ -84,7 +84,7 @@ func (g *Git) OpenVault(ctx context.Context, dir, repository string) (*Vault, er
 		return nil, fail(KindPathOccupied, "%s is not a vault", dir).because(err).hint("move it away; it was not touched")
 	}
 	if mark.Repository != repository {
-		return nil, fail(KindPathOccupied, "the vault %s belongs to %q", dir, mark.Repository)
+		return nil, fail(KindPathOccupied, "the vault %s belongs to %q", dir, DisplayURL(mark.Repository))
 	}
 	v.breakLocks()
 	return v, nil
@@ -215,9 +215,9 @@ func (v *Vault) fetchedHead(ctx context.Context, branch string) (string, error) 
 		return "", err
 	}
 	if len(refs) == 0 {
-		return "", noCommits(v.source.text)
+		return "", noCommits(DisplayURL(v.source.text))
 	}
-	return "", fail(KindBranchMissing, "%s has no branch %q", v.source.text, branch).hint("choose another branch or create it")
+	return "", fail(KindBranchMissing, "%s has no branch %q", DisplayURL(v.source.text), branch).hint("choose another branch or create it")
 }
 
 func (v *Vault) remoteOnly(ctx context.Context, branch string) (string, bool) {
