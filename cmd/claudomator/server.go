@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -125,7 +127,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 		IDs: app.RandomIDs{}, Now: time.Now, Log: s.log,
 		Defaults: app.Defaults{
 			Timeout: s.cfg.Limits.Task, Wall: s.cfg.Limits.Wall, Silence: s.cfg.Limits.Silence, JudgeTimeout: s.cfg.Limits.Judge,
-			GateTimeout: s.cfg.Limits.Judge, Isolation: string(sandbox.LevelNone), Models: models,
+			GateTimeout: s.cfg.Limits.Judge, Isolation: string(sandbox.LevelNone), Models: models, Judges: slices.Sorted(maps.Keys(models)),
 		},
 		Committed: func(c work.ChangeSet) { s.engine.Committed(c) },
 		Reclaim:   func(ctx context.Context, bin bool) (*app.Reclaimed, error) { return s.engine.Reclaim(ctx, bin) },

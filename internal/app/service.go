@@ -48,6 +48,7 @@ type Defaults struct {
 	GateTimeout  time.Duration
 	Isolation    string
 	Models       map[string]string // by agent type
+	Judges       []string          // agents that may judge what another has built
 }
 
 // Service implements API and serves the engine.
@@ -207,7 +208,7 @@ func (s *Service) rules(ctx context.Context, project work.ProjectID) (review.Rul
 	if !ok {
 		roles = s.roles[""]
 	}
-	return review.Rules{Roles: roles, Usable: s.o.Agents.Usable}, nil
+	return review.Rules{Roles: roles, Usable: s.o.Agents.Usable, Default: s.o.Defaults.Agent, Judges: s.o.Defaults.Judges}, nil
 }
 
 // activeRoles are the configurations that hold, by project and role; under "" for

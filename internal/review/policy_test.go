@@ -225,6 +225,38 @@ func TestReview_HumanRoundsCountTowardTheSameCap(t *testing.T) {
 	s.refused(work.RejectTask{Task: "fix.a.3", Comment: "no"}, "cap_reached")
 }
 
+// TestReview_AnotherJudges: nobody judges what it has built itself where the server
+// is set up for another agent, unless a person said who judges.
+func TestReview_AnotherJudges(t *testing.T) {
+	for name, c := range map[string]struct {
+		role   work.RoleConfig
+		task   work.AgentSpec
+		proj   string
+		judges []string
+		want   string
+	}{
+		"another one":               {work.RoleConfig{}, work.AgentSpec{Type: "scripted"}, "scripted", []string{"scripted", "second"}, "second"},
+		"the one that built is not": {work.RoleConfig{}, work.AgentSpec{}, "", []string{"scripted", "second"}, "second"},
+		"a person said who":         {work.RoleConfig{Agent: "scripted"}, work.AgentSpec{Type: "scripted"}, "", []string{"second"}, "scripted"},
+		"the project's is another":  {work.RoleConfig{}, work.AgentSpec{Type: "second"}, "scripted", []string{"second"}, "scripted"},
+		"none that can be used":     {work.RoleConfig{}, work.AgentSpec{Type: "scripted"}, "", []string{"absent"}, "scripted"},
+		"none that is set up":       {work.RoleConfig{}, work.AgentSpec{Type: "scripted"}, "", nil, "scripted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, func(p *work.Project) { p.Agent = c.proj })
+			s.rules = review.Rules{
+				Roles: map[work.Role]work.RoleConfig{work.Checker: c.role}, Judges: c.judges,
+				Usable: func(agent string) bool { return agent == "scripted" || agent == "second" },
+			}
+			s.create("a", "checked", func(in *work.TaskInput) { in.Agent = c.task })
+			s.run("a", success("a1"))
+			if j := s.judge("a", work.Checker); j == nil || j.Agent.Type != c.want {
+				t.Errorf("spawned %+v, want %s", j, c.want)
+			}
+		})
+	}
+}
+
 func TestReview_WhoJudges(t *testing.T) {
 	shell := []string{"sh", "-c", "test -f x"}
 	for name, c := range map[string]struct {
@@ -239,7 +271,7 @@ func TestReview_WhoJudges(t *testing.T) {
 		"the role's command":                 {work.RoleConfig{Command: shell}, work.AgentSpec{Type: "command"}, "", "command"},
 		"not installed":                      {work.RoleConfig{Agent: "absent"}, work.AgentSpec{Type: "scripted"}, "", ""},
 		"a command task without its checker": {work.RoleConfig{}, work.AgentSpec{Type: "command"}, "", ""},
-		"nothing at all":                     {work.RoleConfig{}, work.AgentSpec{}, "", ""},
+		"the one that really ran":            {work.RoleConfig{}, work.AgentSpec{}, "", "scripted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, gated, func(p *work.Project) { p.Agent = c.proj })
