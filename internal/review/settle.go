@@ -207,8 +207,14 @@ func decide(s *work.Step, p Policy, t *work.Task, deciding, heard []*work.Task) 
 			why.add(j)
 		}
 	}
-	if why.report == "" {
-		return approve(s, p, t)
+	approved := why.report == ""
+	for _, j := range heard {
+		if j.Verdict.Approved != approved {
+			why.dissent = append(why.dissent, j.Role())
+		}
+	}
+	if approved {
+		return approve(s, p, t, why.dissent)
 	}
 	for _, j := range heard {
 		why.findings = append(why.findings, owned(j)...)
@@ -217,8 +223,8 @@ func decide(s *work.Step, p Policy, t *work.Task, deciding, heard []*work.Task) 
 }
 
 // approve records the approval of a review, and lets the work go.
-func approve(s *work.Step, p Policy, t *work.Task) error {
-	s.Decided(t, true, "")
+func approve(s *work.Step, p Policy, t *work.Task, dissent []work.Role) error {
+	s.Decided(t, true, "", dissent...)
 	return release(s, p, t)
 }
 

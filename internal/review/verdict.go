@@ -128,6 +128,7 @@ func noVerdict(s *work.Step, t *work.Task, role work.Role) error {
 type rejection struct {
 	report   string
 	findings work.Findings
+	dissent  []work.Role // of those that were heard
 }
 
 func (r *rejection) add(j *work.Task) {
@@ -173,7 +174,7 @@ func reject(s *work.Step, p Policy, t *work.Task, why rejection) error {
 	if reason, stuck := stalemate(t.RejectionFindings, why.findings); stuck {
 		return report(s, t, work.HoldStalemate, reason, why)
 	}
-	s.Decided(t, false, why.report)
+	s.Decided(t, false, why.report, why.dissent...)
 	return s.SpawnFix(t, work.Fix{Comment: why.report, Findings: why.findings})
 }
 
@@ -204,6 +205,6 @@ func opinions(list work.Findings) int {
 func report(s *work.Step, t *work.Task, hold work.Hold, reason string, why rejection) error {
 	s.Report(t, why.report)
 	s.WaitForPerson(t, hold, reason)
-	s.Decided(t, false, why.report)
+	s.Decided(t, false, why.report, why.dissent...)
 	return nil
 }

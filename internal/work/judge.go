@@ -64,8 +64,9 @@ func (s *Step) Report(t *Task, report string) {
 	}
 }
 
-// Decided records the decision of a review, once per round and commit.
-func (s *Step) Decided(t *Task, approved bool, reason string) {
+// Decided records the decision of a review, once per round and commit; dissent are
+// the roles whose verdict it does not follow.
+func (s *Step) Decided(t *Task, approved bool, reason string, dissent ...Role) {
 	key := fmt.Sprint(s.Actor.Kind, t.Book.Round, t.Book.Head, approved)
 	if t.Book.Decided == key {
 		return
@@ -79,6 +80,9 @@ func (s *Step) Decided(t *Task, approved bool, reason string) {
 	body := map[string]any{"commit": t.Book.Head}
 	if reason != "" {
 		body["reason"] = reason
+	}
+	if len(dissent) > 0 {
+		body["dissent"] = dissent
 	}
 	s.event(kind, t, body)
 }
