@@ -199,12 +199,12 @@ func (c *commit) writeRuns() error {
 	if c.Story == nil {
 		return nil
 	}
-	args, err := storyArguments(c.Story)
+	args, err := storyArguments(c.Story, c.Tree)
 	if err != nil {
 		return err
 	}
-	_, err = c.exec(upsertStory, args...)
-	return err
+	taken := work.Errorf(work.Conflict, "story %s belongs to another tree", c.Story.ID).WithReason("exists")
+	return c.once(taken, upsertStory, args...)
 }
 
 // writeEdges keeps the edges of the tree equal to what its root depends on or

@@ -4,8 +4,8 @@
 // A tree is the unit of consistency. [Store.Commit] writes everything one
 // decision changed in one transaction, if the tree still has the version it
 // was decided on; [Store.LoadTree] reads a tree at one instant. Beside Commit
-// only three things write: [Store.RenewLeases], and the settings (projects,
-// roles, tokens), which belong to no tree.
+// only this writes: [Store.RenewLeases], and the settings (projects, roles,
+// epics, tokens), which belong to no tree. A story belongs to its tree.
 //
 // # Invariants
 //
@@ -21,12 +21,12 @@
 //   - A lease never moves back while its run lasts: the cached tree that a
 //     decision was made on may hold an older one.
 //   - No list, and nothing the scheduler asks, grows with finished work: open
-//     states have partial indices, pages go by (created_at, id). [Store.Stats]
-//     and searches by text or tag are the exceptions.
+//     states have partial indices, pages go by (created_at, id). [Store.Stats],
+//     [Store.Epics] and searches by text or tag are the exceptions.
 //
 // # Who calls it
 //
-// Package app, through its ports (Trees, Schedule, Lookup, Lists, Settings),
+// Package app, through its ports (Trees, Schedule, Lookup, Lists, Stories, Settings),
 // and cmd, which opens it and lends [Store.DB] and [Store.Pool] to the engine.
 // SQLite has one connection that writes, shared with the engine: nothing may
 // touch the pool from inside a transaction.

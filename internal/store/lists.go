@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/claudomator/claudomator/internal/work"
@@ -21,31 +22,15 @@ const (
 // Tasks is one page of tasks, newest first. A filter by text or tag reads the
 // tasks that the other filters leave, until the page is full.
 func (s *Store) Tasks(ctx context.Context, f work.TaskFilter) (work.Page[*work.Task], error) {
-	var page work.Page[*work.Task]
-	if f.Limit == 0 {
-		f.Limit = defaultPage
-	}
-	if f.Limit < 0 || f.Limit > largestPage {
-		return page, work.Errorf(work.Invalid, "limit is %d, it must be 1 to %d", f.Limit, largestPage)
-	}
 	query, args, err := taskQuery(f)
 	if err != nil {
-		return page, err
+		return work.Page[*work.Task]{}, err
 	}
 	rows, err := s.read.QueryContext(ctx, query, args...)
-	if page.Items, err = collect(rows, err, scanTask); err != nil {
-		return page, mapped("list tasks", err)
-	}
-	if len(page.Items) > f.Limit { // one more was read, to know whether there is more
-		page.Items = page.Items[:f.Limit]
-		page.Next = cursorAfter(page.Items[f.Limit-1])
-	}
-	return page, nil
+	tasks, err := collect(rows, err, scanTask)
+	return pageOf(tasks, f.Limit, func(t *work.Task) string { return cursorAt(t.CreatedAt, string(t.ID)) }), mapped("list tasks", err)
 }
 
-// taskQuery spells a filter. Each state is a query of its own, ordered and
-// limited by its index, and the page is the first of all of them: one query
-// for several states would read and sort everything that was ever in them.
 func taskQuery(f work.TaskFilter) (string, []any, error) {
 	c := conditions{}
 	c.equal("t.project_id", string(f.Project))
@@ -58,25 +43,40 @@ func taskQuery(f work.TaskFilter) (string, []any, error) {
 	if f.TopLevel {
 		c.add("t.top = 1")
 	}
-	if err := c.search(f); err != nil {
+	if err := c.search(f.Text, "t.name", "t.description"); err != nil {
 		return "", nil, err
 	}
-	if err := c.after(f.After); err != nil {
+	if err := c.tag(f.Tag); err != nil {
 		return "", nil, err
 	}
-	const columns = taskColumns + `, t.created_at, t.id`
-	order := fmt.Sprintf(` ORDER BY t.created_at DESC, t.id DESC LIMIT %d`, f.Limit+1)
-	var arms []string
-	for _, state := range f.States {
-		arm := c
-		arm.equal("t.state", string(state))
-		c.args = arm.args
-		arms = append(arms, `SELECT * FROM (SELECT `+columns+` FROM tasks t`+arm.where()+order+`) AS s`+strconv.Itoa(len(arms)))
+	return c.page(taskColumns, "tasks", "state", spelled(f.States), f.After, f.Limit)
+}
+
+// spelled makes texts of states.
+func spelled[T ~string](states []T) []string {
+	out := make([]string, len(states))
+	for i, s := range states {
+		out[i] = string(s)
 	}
-	if len(arms) == 0 {
-		return `SELECT ` + taskColumns + ` FROM tasks t` + c.where() + order, c.args, nil
+	return out
+}
+
+// pageSize is how many items a page of a limit has.
+func pageSize(limit int) int {
+	if limit == 0 {
+		return defaultPage
 	}
-	return `SELECT ` + taskColumns + ` FROM (` + strings.Join(arms, ` UNION ALL `) + `) AS t` + order, c.args, nil
+	return limit
+}
+
+// pageOf makes a page of what a query of conditions.page gave: one more than
+// the page has was read, to know whether there is more.
+func pageOf[T any](items []T, limit int, cursor func(T) string) work.Page[T] {
+	n := pageSize(limit)
+	if len(items) <= n {
+		return work.Page[T]{Items: items}
+	}
+	return work.Page[T]{Items: items[:n], Next: cursor(items[n-1])}
 }
 
 // conditions are the terms of a WHERE clause and their arguments.
@@ -102,22 +102,67 @@ func (c *conditions) equal(column, value string) {
 	}
 }
 
-func (c *conditions) search(f work.TaskFilter) error {
-	if len(f.Text) > longestText || !storable(f.Text) || !storable(f.Tag) {
-		return work.Errorf(work.Invalid, "the text to look for is not one, or longer than %d bytes", longestText)
+// search looks for a text in any of some columns, whatever its case.
+func (c *conditions) search(text string, columns ...string) error {
+	if len(text) > longestText || !storable(text) {
+		return badText()
 	}
-	if f.Text != "" {
-		pattern := "%" + escapeLike(f.Text) + "%"
-		c.add(`(LOWER(t.name) LIKE LOWER(?) ESCAPE '\' OR LOWER(t.description) LIKE LOWER(?) ESCAPE '\')`, pattern, pattern)
+	if text == "" {
+		return nil
 	}
-	if f.Tag != "" {
-		quoted, err := json.Marshal(f.Tag)
-		if err != nil {
-			return work.Errorf(work.Internal, "encode tag: %w", err)
-		}
-		c.add(`t.tags LIKE ? ESCAPE '\'`, "%"+escapeLike(string(quoted))+"%")
+	pattern := "%" + escapeLike(text) + "%"
+	var terms []string
+	var args []any
+	for _, column := range columns {
+		terms, args = append(terms, `LOWER(`+column+`) LIKE LOWER(?) ESCAPE '\'`), append(args, pattern)
 	}
+	c.add(`(`+strings.Join(terms, ` OR `)+`)`, args...)
 	return nil
+}
+
+func (c *conditions) tag(tag string) error {
+	if !storable(tag) {
+		return badText()
+	}
+	if tag == "" {
+		return nil
+	}
+	quoted, err := json.Marshal(tag)
+	if err != nil {
+		return work.Errorf(work.Internal, "encode tag: %w", err)
+	}
+	c.add(`t.tags LIKE ? ESCAPE '\'`, "%"+escapeLike(string(quoted))+"%")
+	return nil
+}
+
+func badText() error {
+	return work.Errorf(work.Invalid, "the text to look for is not one, or longer than %d bytes", longestText)
+}
+
+// page spells the query for a page of a table's rows t, newest first. Each
+// state is a query of its own, ordered and limited by its index, and the page
+// is the first of all of them: one query for several states would read and
+// sort everything that was ever in them.
+func (c conditions) page(columns, table, state string, states []string, after string, limit int) (string, []any, error) {
+	if limit < 0 || limit > largestPage {
+		return "", nil, work.Errorf(work.Invalid, "limit is %d, it must be 1 to %d", limit, largestPage)
+	}
+	if err := c.after(after); err != nil {
+		return "", nil, err
+	}
+	from := ` FROM ` + table + ` t`
+	order := fmt.Sprintf(` ORDER BY t.created_at DESC, t.id DESC LIMIT %d`, pageSize(limit)+1)
+	if len(states) == 0 {
+		return `SELECT ` + columns + from + c.where() + order, c.args, nil
+	}
+	var arms []string
+	for _, one := range states {
+		arm := c
+		arm.equal("t."+state, one)
+		c.args = arm.args
+		arms = append(arms, `SELECT * FROM (SELECT `+columns+`, t.created_at, t.id`+from+arm.where()+order+`) AS s`+strconv.Itoa(len(arms)))
+	}
+	return `SELECT ` + columns + ` FROM (` + strings.Join(arms, ` UNION ALL `) + `) AS t` + order, c.args, nil
 }
 
 func (c *conditions) where() string {
@@ -127,7 +172,7 @@ func (c *conditions) where() string {
 	return ` WHERE ` + strings.Join(c.terms, ` AND `)
 }
 
-// after begins behind the last task of the page before.
+// after begins behind the last item of the page before.
 func (c *conditions) after(cursor string) error {
 	if cursor == "" {
 		return nil
@@ -140,8 +185,8 @@ func (c *conditions) after(cursor string) error {
 	return nil
 }
 
-func cursorAfter(t *work.Task) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d/%s", micros(t.CreatedAt), t.ID))
+func cursorAt(created time.Time, id string) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d/%s", micros(created), id))
 }
 
 func readCursor(cursor string) (created int64, id string, err error) {
@@ -217,8 +262,8 @@ func (s *Store) Inbox(ctx context.Context) ([]work.Item, error) {
 	return items, mapped("list the inbox", err)
 }
 
-// Stats counts the current attempts by state (no superseded ones, no judging
-// tasks), and executions with their cost. It reads an index of each.
+// Stats counts the current attempts by state (no superseded ones, none apart
+// from the work), and executions with their cost. It reads an index of each.
 func (s *Store) Stats(ctx context.Context) (work.Stats, error) {
 	const doing = "count tasks and executions"
 	stats := work.Stats{Tasks: map[work.State]int{}, Executions: map[work.ExecutionState]int{}}

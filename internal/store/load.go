@@ -9,6 +9,23 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
+// The statements of LoadTree, besides those of a project and a story.
+const (
+	loadTree       = `SELECT version, project_id, story_id FROM trees WHERE id = $1`
+	loadTasks      = `SELECT ` + taskColumns + ` FROM tasks t WHERE t.tree_id = $1`
+	loadExecutions = `SELECT ` + executionColumns + ` FROM tasks t JOIN executions x ON x.task_id = t.id
+		WHERE t.tree_id = $1 AND (x.state IN ('queued', 'running') OR NOT EXISTS (SELECT 1 FROM executions y
+			WHERE y.task_id = x.task_id AND y.kind = x.kind AND y.number > x.number AND y.state IN ('ended', 'lost')))`
+	loadMerges = `SELECT ` + mergeColumns + ` FROM tasks t JOIN merges m ON m.task_id = t.id
+		WHERE t.tree_id = $1 AND m.status IN ('running', 'conflicted')`
+	loadOuter = `SELECT ` + summaryColumns + ` FROM edges e JOIN trees r ON r.id = e.position WHERE e.tree_id = $1`
+)
+
+// loadStatements are what LoadTree runs.
+func loadStatements() []string {
+	return []string{loadTree, loadTasks, loadExecutions, loadMerges, loadOuter, selectStory, selectProject}
+}
+
 // LoadTree reads a tree at one instant: all its tasks, its live executions and
 // the newest ended one of each task and kind, its open merges, its story, its
 // project, and the summaries of the trees its root depends on.
@@ -49,7 +66,7 @@ func (l *loader) load() error {
 	var version int64
 	var project work.ProjectID
 	var story work.StoryID
-	row := l.tx.QueryRowContext(l.ctx, `SELECT version, project_id, story_id FROM trees WHERE id = $1`, string(l.id))
+	row := l.tx.QueryRowContext(l.ctx, loadTree, string(l.id))
 	if err := row.Scan(&version, &project, &story); errors.Is(err, sql.ErrNoRows) {
 		return unknown("tree", string(l.id))
 	} else if err != nil {
@@ -64,20 +81,17 @@ func (l *loader) load() error {
 
 // rows reads what belongs to the tree itself.
 func (l *loader) rows() error {
-	rows, err := l.query(`SELECT `+taskColumns+` FROM tasks t WHERE t.tree_id = $1`, string(l.id))
+	rows, err := l.query(loadTasks, string(l.id))
 	tasks, err := collect(rows, err, scanTask)
 	if err != nil {
 		return err
 	}
-	rows, err = l.query(`SELECT `+executionColumns+` FROM tasks t JOIN executions x ON x.task_id = t.id
-		WHERE t.tree_id = $1 AND (x.state IN ('queued', 'running') OR NOT EXISTS (SELECT 1 FROM executions y
-			WHERE y.task_id = x.task_id AND y.kind = x.kind AND y.number > x.number AND y.state IN ('ended', 'lost')))`, string(l.id))
+	rows, err = l.query(loadExecutions, string(l.id))
 	executions, err := collect(rows, err, scanExecution)
 	if err != nil {
 		return err
 	}
-	rows, err = l.query(`SELECT `+mergeColumns+` FROM tasks t JOIN merges m ON m.task_id = t.id
-		WHERE t.tree_id = $1 AND m.status IN ('running', 'conflicted')`, string(l.id))
+	rows, err = l.query(loadMerges, string(l.id))
 	merges, err := collect(rows, err, scanMerge)
 	if err != nil {
 		return err
@@ -98,12 +112,12 @@ func (l *loader) around(project work.ProjectID, story work.StoryID) error {
 		l.tree.Project = *p
 	}
 	if story != "" {
-		rows, err := l.query(`SELECT body FROM stories WHERE id = $1`, string(story))
-		if l.tree.Story, _, err = first(collect(rows, err, scanBody[work.Story])); err != nil {
+		rows, err := l.query(selectStory, string(story))
+		if l.tree.Story, _, err = first(collect(rows, err, scanStory)); err != nil {
 			return err
 		}
 	}
-	rows, err = l.query(`SELECT `+summaryColumns+` FROM edges e JOIN trees r ON r.id = e.position WHERE e.tree_id = $1`, string(l.id))
+	rows, err = l.query(loadOuter, string(l.id))
 	outer, err := collect(rows, err, scanSummary)
 	for _, sum := range outer {
 		l.tree.Outer[work.Position(sum.ID)] = sum

@@ -82,7 +82,7 @@ func taskArguments(t *work.Task, tree work.TreeID, queuedAt int64) (upsert, plac
 	}
 	id, name, created := string(t.ID), t.Name, micros(t.CreatedAt)
 	belongs := []any{string(t.TreeID), string(t.ParentTaskID), string(t.StoryID), string(t.ProjectID)}
-	top, shown := bit(t.ParentTaskID == "" && t.Judges == nil), bit(t.SupersededBy == "" && t.Judges == nil)
+	top, shown := bit(t.ParentTaskID == "" && !t.Apart()), bit(t.SupersededBy == "" && !t.Apart())
 	upsert = slices.Concat([]any{id}, belongs, []any{
 		top, created, shown, string(t.State), string(t.BlockedOn), t.Priority.Patience().Microseconds(), string(t.Book.Current), queuedAt,
 		t.Agent.Type, name, tags, body, book, t.Description, string(tree),
@@ -175,14 +175,6 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WH
 func mergeArguments(m *work.Merge) ([]any, error) {
 	text, err := encode(mergeBody{m, m.Accepting, m.By})
 	return []any{string(m.ID), string(m.TaskID), string(m.Status), micros(m.CreatedAt), text}, err
-}
-
-const upsertStory = `INSERT INTO stories (id, project_id, status, created_at, body) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body`
-
-func storyArguments(story *work.Story) ([]any, error) {
-	text, err := encode(story)
-	return []any{string(story.ID), string(story.ProjectID), string(story.Status), micros(story.CreatedAt), text}, err
 }
 
 // scanBody reads a row that is all JSON.

@@ -31,8 +31,9 @@ func (s *Store) DueTrees(ctx context.Context, now time.Time) (due []work.TreeID,
 }
 
 // selectWaiting takes the first of two ordered indices: tasks that wait for a
-// slot, and gate runs. Neither grows with finished work. What waits behind a
-// run of its own kind that has not ended yet cannot start.
+// slot, and runs that are not the task's own ([work.ExecutionKind.Own]). Neither
+// grows with finished work. What waits behind a run in the same place that has
+// not ended yet cannot start.
 const (
 	selectWaiting = `SELECT execution, task, tree_id, project_id, agent, patience, since FROM (
 		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.patience, t.queued_at AS since
@@ -42,10 +43,12 @@ const (
 		UNION ALL
 		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.patience, x.created_at AS since
 			FROM executions x JOIN tasks t ON t.id = x.task_id
-			WHERE x.state = 'queued' AND x.kind = 'gates' AND ` + noneRuns + `
-			ORDER BY x.created_at + t.patience, t.id LIMIT $1) AS gates
+			WHERE x.state = 'queued' AND x.kind IN ` + elsewhere + ` AND ` + noneRuns + `
+			ORDER BY x.created_at + t.patience, t.id LIMIT $1) AS others
 		) AS waiting ORDER BY since + patience, task LIMIT $1`
-	noneRuns = `NOT EXISTS (SELECT 1 FROM executions y WHERE y.task_id = x.task_id AND (y.kind = 'gates') = (x.kind = 'gates') AND y.state = 'running')`
+	noneRuns = `NOT EXISTS (SELECT 1 FROM executions y WHERE y.task_id = x.task_id AND (y.kind IN ` + elsewhere + `) = (x.kind IN ` + elsewhere + `) AND y.state = 'running')`
+	// elsewhere are the kinds that do not run in the task's own workspace.
+	elsewhere = `('gates', 'deploy', 'smoke')`
 )
 
 // Waiting lists executions that could start now, in the order of their age less

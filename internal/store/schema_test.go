@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,6 +97,21 @@ func TestChecksAreTheDomainsStates(t *testing.T) {
 	}
 }
 
+// TestRunsElsewhereAreTheDomains: the scheduler's statement names the kinds of
+// execution that are not the task's own.
+func TestRunsElsewhereAreTheDomains(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, kind := range work.ExecutionKinds() {
+		if !kind.Own() {
+			want = append(want, "'"+string(kind)+"'")
+		}
+	}
+	if list := "(" + strings.Join(want, ", ") + ")"; store.Elsewhere != list {
+		t.Errorf("the statement names %s, the domain %s", store.Elsewhere, list)
+	}
+}
+
 func databases() map[string]func(testing.TB) store.Config {
 	return map[string]func(testing.TB) store.Config{"sqlite": storetest.SQLite, "postgres": storetest.Postgres}
 }
@@ -140,13 +156,23 @@ func TestMigrationsHaveEqualNames(t *testing.T) {
 	}
 }
 
+// plan is how SQLite carries out a query, step by step.
+func plan(t *testing.T, s *store.Store, query string, args ...any) string {
+	t.Helper()
+	return strings.Join(lines(t, s.DB(), `EXPLAIN QUERY PLAN `+query, args...), "\n")
+}
+
+// goesBy is true where a plan reads by an index, and sorts no more than the
+// merged pages of several states.
+func goesBy(steps, index string, states int) bool {
+	sorts := strings.Count(steps, "TEMP B-TREE")
+	return (strings.Contains(steps, "INDEX "+index+" ") || strings.HasSuffix(steps, "INDEX "+index)) && sorts <= min(1, states)
+}
+
 // TestListsReadAnIndex: no list may walk or sort all tasks, however many.
 func TestListsReadAnIndex(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.SQLite(t))
-	plan := func(query string, args ...any) []string {
-		return lines(t, s.DB(), `EXPLAIN QUERY PLAN `+query, args...)
-	}
 	states := []work.State{work.Queued, work.Ready}
 	for _, c := range []struct {
 		filter work.TaskFilter
@@ -169,18 +195,77 @@ func TestListsReadAnIndex(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			steps := strings.Join(plan(query, args...), "\n")
-			// With several states the merged pages are sorted, and nothing else.
-			sorts := strings.Count(steps, "TEMP B-TREE")
-			if !strings.Contains(steps, "INDEX "+c.index+" ") && !strings.HasSuffix(steps, "INDEX "+c.index) || sorts > min(1, len(c.filter.States)) {
+			if steps := plan(t, s, query, args...); !goesBy(steps, c.index, len(c.filter.States)) {
 				t.Errorf("%+v does not go by %s alone:\n%s", c.filter, c.index, steps)
 			}
 		}
 	}
-	steps := strings.Join(plan(store.SelectWaiting, 10), "\n")
+	steps := plan(t, s, store.SelectWaiting, 10)
 	for _, index := range []string{"tasks_slot", "executions_queued"} {
 		if !strings.Contains(steps, "INDEX "+index) {
 			t.Errorf("waiting executions do not go by %s:\n%s", index, steps)
+		}
+	}
+}
+
+// TestStoriesReadAnIndex: no list of stories may walk or sort all of them.
+func TestStoriesReadAnIndex(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.SQLite(t))
+	statuses := []work.StoryStatus{work.Draft, work.InProgress}
+	for _, c := range []struct {
+		filter work.StoryFilter
+		index  string
+	}{
+		{work.StoryFilter{}, "stories_all"},
+		{work.StoryFilter{Statuses: statuses}, "stories_of_status"},
+		{work.StoryFilter{Project: "p"}, "stories_project"},
+		{work.StoryFilter{Project: "p", Statuses: statuses}, "stories_project_status"},
+		{work.StoryFilter{Epic: "e"}, "stories_epic"},
+		{work.StoryFilter{Epic: "e", Statuses: statuses}, "stories_epic_status"},
+	} {
+		for _, after := range []string{"", "MS94"} {
+			c.filter.After = after
+			query, args, err := store.StoryQuery(c.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if steps := plan(t, s, query, args...); !goesBy(steps, c.index, len(c.filter.Statuses)) {
+				t.Errorf("%+v does not go by %s alone:\n%s", c.filter, c.index, steps)
+			}
+		}
+	}
+	if steps := plan(t, s, store.SelectBranches, "p"); !strings.Contains(steps, "COVERING INDEX stories_branch") || strings.Contains(steps, "TEMP B-TREE") {
+		t.Errorf("branches do not go by the stories that are not over:\n%s", steps)
+	}
+	for _, count := range []string{plan(t, s, store.CountStories), plan(t, s, store.CountEpic, "e")} {
+		if !strings.Contains(count, "COVERING INDEX stories_epic_status") || strings.Contains(count, "TEMP B-TREE") {
+			t.Errorf("the stories of epics are not counted in their index:\n%s", count)
+		}
+	}
+}
+
+// TestATickReadsItsTreeAlone: what loads and commits a tree finds every row by a
+// key or an index; no table is walked, however much is over.
+func TestATickReadsItsTreeAlone(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.SQLite(t))
+	parameter := regexp.MustCompile(`\$(\d+)`)
+	for _, statement := range append(store.LoadStatements(), store.CommitStatements()...) {
+		n := 0
+		for _, m := range parameter.FindAllStringSubmatch(statement, -1) {
+			number, err := strconv.Atoi(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			n = max(n, number)
+		}
+		steps := plan(t, s, statement, make([]any, n)...)
+		if strings.Contains(steps, "SCAN") {
+			t.Errorf("%s\nwalks a table:\n%s", statement, steps)
+		}
+		if strings.HasPrefix(statement, "SELECT") && !strings.Contains(steps, "SEARCH") {
+			t.Errorf("%s\nreads nothing by an index:\n%s", statement, steps)
 		}
 	}
 }

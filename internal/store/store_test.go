@@ -11,5 +11,7 @@ var (
 	_ app.Schedule = (*store.Store)(nil)
 	_ app.Lookup   = (*store.Store)(nil)
 	_ app.Lists    = (*store.Store)(nil)
+	_ app.Stories  = (*store.Store)(nil)
 	_ app.Settings = (*store.Store)(nil)
+	_ app.Tokens   = (*store.Store)(nil)
 )

@@ -75,10 +75,10 @@ type StoryFilter struct {
 	Limit    int    // 1 to 500, default 50
 }
 
-// EpicProgress is an epic and how far its stories are.
+// EpicProgress is an epic, and how many of its stories have which status.
 type EpicProgress struct {
 	Epic
-	Stories map[StoryStatus]int `json:"stories"` // how many; none is left out
+	Stories map[StoryStatus]int `json:"stories"`
 }
 
 // Page is one page of a list, newest first, and the cursor of the next.

@@ -108,6 +108,7 @@ func testFilled(t *testing.T, _ func(testing.TB) store.Config) {
 	for _, row := range []any{
 		filled[work.Task](f), filled[work.Execution](f), filled[work.Merge](f), filled[work.Story](f), filled[work.Project](f),
 		filled[work.RoleConfig](f), filled[work.Token](f), filled[work.Idempotency](f), filled[work.Summary](f), filled[work.Event](f),
+		filled[work.Epic](f),
 	} {
 		for _, field := range empties(reflect.TypeOf(row).Elem().Name(), reflect.ValueOf(row)) {
 			t.Errorf("%s is not filled", field)
@@ -175,6 +176,8 @@ func testRoundTrip(t *testing.T, fresh func(testing.TB) store.Config) {
 	same(t, "tree's execution", w.execution, tree.Execution(w.execution.ID))
 	same(t, "tree's merge", w.merge, tree.Merge(w.merge.ID))
 	same(t, "tree's story", w.story, tree.Story)
+	same(t, "story", w.story, must[*work.Story](t)(s.Story(t.Context(), string(w.story.ID))))
+	same(t, "stories", []*work.Story{w.story}, must[work.Page[*work.Story]](t)(s.Stories(t.Context(), work.StoryFilter{Epic: w.story.EpicID})).Items)
 	same(t, "tree's project", *w.project, tree.Project)
 
 	again(t, s, w)
@@ -183,20 +186,23 @@ func testRoundTrip(t *testing.T, fresh func(testing.TB) store.Config) {
 // again writes other values over every field that may change.
 func again(t *testing.T, s *store.Store, w world) {
 	f := &filler{n: 5000}
-	task, execution, merge := filled[work.Task](f), filled[work.Execution](f), filled[work.Merge](f)
+	task, execution, merge, story := filled[work.Task](f), filled[work.Execution](f), filled[work.Merge](f), filled[work.Story](f)
 	// What a row is and where it belongs does not change.
 	task.ID, task.TreeID, task.DependsOn = w.task.ID, w.task.TreeID, nil
 	execution.ID, execution.TaskID, execution.TreeID = w.execution.ID, w.execution.TaskID, w.execution.TreeID
 	merge.ID, merge.TaskID, merge.TreeID = w.merge.ID, w.merge.TaskID, w.merge.TreeID
+	story.ID, story.ProjectID, story.CreatedAt = w.story.ID, w.story.ProjectID, w.story.CreatedAt
 	cs := w.changes
 	cs.Version, cs.Idempotency = 1, nil
 	cs.Tasks, cs.Executions, cs.Merges = []*work.Task{task}, []*work.Execution{execution}, []*work.Merge{merge}
+	cs.Story = story
 	if version := commit(t, s, cs); version != 2 {
 		t.Errorf("the next version is %d, want 2", version)
 	}
 	same(t, "changed task", task, must[*work.Task](t)(s.Task(t.Context(), task.ID)))
 	same(t, "changed execution", execution, must[*work.Execution](t)(s.Execution(t.Context(), string(execution.ID))))
 	same(t, "changed merge", merge, must[*work.Merge](t)(s.Merge(t.Context(), string(merge.ID))))
+	same(t, "changed story", story, must[*work.Story](t)(s.Story(t.Context(), string(story.ID))))
 }
 
 func same(t testing.TB, what string, want, got any) {

@@ -105,6 +105,8 @@ func testForeignText(t *testing.T, fresh func(testing.TB) store.Config) {
 			"execution": second(s.Execution(t.Context(), ref)),
 			"merge":     second(s.Merge(t.Context(), ref)),
 			"project":   second(s.Project(t.Context(), ref)),
+			"story":     second(s.Story(t.Context(), ref)),
+			"epic":      second(s.Epic(t.Context(), ref)),
 		} {
 			if work.CodeOf(err) != work.NotFound {
 				t.Errorf("%s %q gives %v", what, ref, err)

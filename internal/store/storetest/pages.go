@@ -19,13 +19,17 @@ func crowd(t *testing.T, s *store.Store) []*work.Task {
 	for tree := range 12 {
 		root := newTask(fmt.Sprintf("tree%02d", tree), tree/3) // some are equally old
 		var others []*work.Task
-		for i := range 5 {
+		for i := range 7 {
 			child := childOf(root, fmt.Sprintf("tree%02d-%d", tree, i), tree/3+i%2)
 			switch i {
 			case 3:
 				child.SupersededBy = "somebody"
 			case 4:
 				child.ParentTaskID, child.Judges = "", &work.Judged{TaskID: root.ID}
+			case 5:
+				child.ParentTaskID, child.Agent.Role = "", work.Planner
+			case 6:
+				child.ParentTaskID, child.Agent.Role = "", work.Retro
 			}
 			others = append(others, child)
 		}
@@ -52,7 +56,7 @@ func chosen(f work.TaskFilter, t *work.Task) bool {
 		(f.Parent == "" || f.Parent == t.ParentTaskID) && (f.Story == "" || f.Story == t.StoryID) &&
 		(len(f.States) == 0 || slices.Contains(f.States, t.State)) && (f.Tag == "" || slices.Contains(t.Tags, f.Tag)) &&
 		(f.Text == "" || strings.Contains(lower(t.Name), lower(f.Text)) || strings.Contains(lower(t.Description), lower(f.Text))) &&
-		(!f.TopLevel || (t.ParentTaskID == "" && t.Judges == nil)) && (f.All || (t.SupersededBy == "" && t.Judges == nil))
+		(!f.TopLevel || (t.ParentTaskID == "" && !t.Apart())) && (f.All || (t.SupersededBy == "" && !t.Apart()))
 }
 
 func testFilters(t *testing.T, fresh func(testing.TB) store.Config) {

@@ -36,6 +36,9 @@ func testWaiting(t *testing.T, fresh func(testing.TB) store.Config) {
 	add("busy", 0, work.Urgent, work.OnSlot, run(work.AgentRun, work.ExecutionRunning), queued())
 	add("gated", 4, work.Normal, work.OnGates, run(work.GateRun, work.ExecutionQueued))
 	add("gating", 0, work.Urgent, work.OnGates, run(work.GateRun, work.ExecutionRunning), run(work.GateRun, work.ExecutionQueued))
+	add("shipped", 6, work.Normal, work.NotBlocked, run(work.DeployRun, work.ExecutionQueued))
+	add("tried", 7, work.Normal, work.NotBlocked, run(work.GateRun, work.ExecutionEnded), run(work.SmokeRun, work.ExecutionQueued))
+	add("shipping", 0, work.Urgent, work.NotBlocked, run(work.DeployRun, work.ExecutionRunning), run(work.GateRun, work.ExecutionQueued))
 	add("done", 0, work.Urgent, work.OnSlot, run(work.AgentRun, work.ExecutionEnded))
 
 	// A later commit keeps the place in the queue.
@@ -43,7 +46,7 @@ func testWaiting(t *testing.T, fresh func(testing.TB) store.Config) {
 	late.Name = "renamed"
 	commit(t, s, changes(1, late))
 
-	want := []string{"aged-agent-queued", "urgent-agent-queued", "early-agent-queued", "gated-gates-queued", "late-agent-queued", "low-agent-queued"}
+	want := []string{"aged-agent-queued", "urgent-agent-queued", "early-agent-queued", "gated-gates-queued", "shipped-deploy-queued", "tried-smoke-queued", "late-agent-queued", "low-agent-queued"}
 	for _, limit := range []int{1, 3, 100} {
 		var got []string
 		waiting := must[[]work.Waiting](t)(s.Waiting(t.Context(), limit))

@@ -31,8 +31,8 @@ CREATE TABLE tasks (
     parent_id         TEXT COLLATE "C" NOT NULL,
     story_id          TEXT COLLATE "C" NOT NULL,
     project_id        TEXT COLLATE "C" NOT NULL,
-    top               BIGINT NOT NULL, -- 1: no parent, and judges nothing
-    shown             BIGINT NOT NULL, -- 0: superseded, or a judging task
+    top               BIGINT NOT NULL, -- 1: no parent, and not apart: no judge, planner or retro
+    shown             BIGINT NOT NULL, -- 0: superseded, or apart
     created_at        BIGINT NOT NULL,
     state             TEXT NOT NULL,
     blocked_on        TEXT NOT NULL,
@@ -99,14 +99,33 @@ CREATE INDEX merges_task ON merges (task_id, created_at, id);
 
 CREATE TABLE stories (
     id         TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    tree_id    TEXT COLLATE "C" NOT NULL,
     project_id TEXT COLLATE "C" NOT NULL,
+    epic_id    TEXT COLLATE "C" NOT NULL,
     status     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    goal       TEXT NOT NULL,
+    branch     TEXT NOT NULL,
+    is_over    BIGINT NOT NULL, -- 1: DEPLOYED or CANCELLED, and its branch free
     created_at BIGINT NOT NULL,
     body       TEXT NOT NULL,
     CONSTRAINT stories_status CHECK (status IN ('DRAFT', 'IN_PROGRESS', 'VALIDATING', 'NEEDS_FIX', 'REVIEW_READY', 'SHIPPABLE', 'SHIPPING', 'DEPLOYED', 'DEPLOY_FAILED', 'CANCELLED'))
 );
-CREATE INDEX stories_created ON stories (created_at, id);
+CREATE INDEX stories_all ON stories (created_at, id);
+CREATE INDEX stories_of_status ON stories (status, created_at, id);
 CREATE INDEX stories_project ON stories (project_id, created_at, id);
+CREATE INDEX stories_project_status ON stories (project_id, status, created_at, id);
+CREATE INDEX stories_epic ON stories (epic_id, created_at, id) WHERE epic_id <> '';
+CREATE INDEX stories_epic_status ON stories (epic_id, status, created_at, id) WHERE epic_id <> '';
+CREATE INDEX stories_name ON stories (name);
+CREATE INDEX stories_branch ON stories (project_id, created_at, id, branch) WHERE is_over = 0 AND branch <> '';
+
+CREATE TABLE epics (
+    id         TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    name       TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX epics_name ON epics (name);
 
 -- Which other trees the root of a tree depends on, by their position.
 CREATE TABLE edges (
