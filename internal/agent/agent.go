@@ -54,6 +54,7 @@ type Job struct {
 	MaxTurns     int      // 0: the program's own
 	// Env is added to the allow-listed environment, as NAME=value.
 	Env    []string
+	Facts  []string // NAME=value that the server itself adds, CLAUDOMATOR_… among them
 	MCP    Endpoint
 	Bin    string // path of this server's binary, for "claudomator tool"
 	Resume string // Handle of an earlier run; empty: a new conversation

@@ -81,7 +81,7 @@ func (j *Job) own() []string {
 
 // environ is what every agent learns about its run, whatever the adapter.
 func (j *Job) environ() []string {
-	var env []string
+	env := slices.Clone(j.Facts)
 	for _, v := range []struct{ name, value string }{
 		{"CLAUDOMATOR_TASK_ID", j.TaskID},
 		{"CLAUDOMATOR_EXECUTION_ID", j.ID},
