@@ -121,7 +121,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 		models[name] = a.Model
 	}
 	s.service = app.New(app.Options{
-		Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Tokens: s.store,
+		Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Stories: s.store, Tokens: s.store,
 		Diffs: s.vaults, Transcripts: engine.Transcripts{DataDir: s.cfg.DataDir}, Agents: s.agents, Repositories: s.vaults,
 		Disk: engine.Disk{DataDir: s.cfg.DataDir, Database: s.databaseFile(), Retention: s.retention()}, Vaults: s.vaults,
 		IDs: app.RandomIDs{}, Now: time.Now, Log: s.log,
