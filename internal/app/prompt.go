@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 	"text/template"
 
+	"github.com/claudomator/claudomator/internal/review"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -27,15 +27,21 @@ type brief struct {
 	Instructions string
 	Conflicts    []string
 	Judged       *work.Task // what a judge looks at
+	Arbiter      bool       // this judge weighs what the others said
 	Ended        string     // why the run before ended badly
+	Story        *work.Story
+	Whole        bool   // the work at hand is all of the story
+	Happened     string // what a retro looks back on
+	project      work.Project
 	offered      []Tool
 }
 
 // Has says whether the run is offered a tool.
 func (b brief) Has(name Tool) bool { return slices.Contains(b.offered, name) }
 
-// Tools are the tools that a prompt names, each with its use. Those that read the
-// context or spawn are left to the role and to the tool's own description.
+// Tools are the tools that a prompt names, each with its use. A verdict and an
+// improvement have sentences of their own; what a planner or a retro hands in says
+// more than a summary.
 func (b brief) Tools() []string {
 	uses := []struct {
 		tool Tool
@@ -45,10 +51,15 @@ func (b brief) Tools() []string {
 		{ToolSpawn, "hands a part of the task to another agent"},
 		{ToolAsk, "asks a person for a decision that is not yours to take; it ends your run, and you are started again with the answer"},
 		{ToolBlocker, "records an obstacle; your run goes on"},
+		{ToolPlan, "hands in the plan, or answers what is wrong with it"},
+		{ToolLessons, "hands in the lessons: call it once, at the end"},
 		{ToolSummary, "says what you did and how you verified it: call it once, at the end"},
 	}
-	if b.Judged != nil {
+	switch {
+	case b.Judged != nil:
 		uses = uses[:1]
+	case b.Has(ToolPlan) || b.Has(ToolLessons):
+		uses = uses[:len(uses)-1]
 	}
 	var lines []string
 	for _, u := range uses {
@@ -69,25 +80,47 @@ func prompt(tree *work.Tree, t *work.Task, role work.RoleConfig, spec work.Agent
 	if err != nil {
 		return "", err
 	}
-	b := brief{RunContext: contextOf(tree, t), Role: text, Instructions: instructions(t), Conflicts: t.Book.Conflicts, offered: offers(t)}
-	if t.Judges == nil {
-		return b.compose("work.md")
+	b := briefOf(tree, t)
+	b.Role, b.Instructions, b.offered = text, instructions(t), offers(t)
+	switch {
+	case t.Judges != nil:
+		b.Judged = tree.Task(t.Judges.TaskID)
+		b.Instructions = instructions(b.Judged)
+		b.Whole = b.Judged.Position() == tree.Root()
+		b.Arbiter = review.For(tree, b.Judged).Arbiter == t.Role()
+		return b.compose("judge.md")
+	case t.Role() == work.Planner:
+		return b.compose("plan.md")
+	case t.Role() == work.Retro:
+		b.Happened = happened(tree)
+		return b.compose("retro.md")
 	}
-	b.Judged = tree.Task(t.Judges.TaskID)
-	b.Instructions = instructions(b.Judged)
-	return b.compose("judge.md")
+	return b.compose("work.md")
 }
 
 // news is what an agent is told whose conversation is resumed: what has happened
 // since its last run began.
 func news(tree *work.Tree, t *work.Task) (string, error) {
-	b := brief{RunContext: contextOf(tree, t), Conflicts: t.Book.Conflicts, Ended: t.Book.Talk.Ended}
+	b := briefOf(tree, t)
+	b.Ended = t.Book.Talk.Ended
 	b.Interactions = slices.DeleteFunc(slices.Clone(t.Interactions), func(i work.Interaction) bool { return i.At.Before(t.Book.Talk.Since) })
 	return b.compose("news.md")
 }
 
+// briefOf is what every prompt of a task can say.
+func briefOf(tree *work.Tree, t *work.Task) brief {
+	b := brief{
+		RunContext: contextOf(tree, t), Conflicts: t.Book.Conflicts,
+		Story: tree.Story, Whole: t.Position() == tree.Root(), project: tree.Project,
+	}
+	b.Lessons = recent(b.Lessons)
+	return b
+}
+
 func (b brief) compose(name string) (string, error) {
-	tmpl, err := template.New(name).Funcs(template.FuncMap{"fenced": fenced, "item": item}).ParseFS(promptFiles, "prompts/parts.md", "prompts/"+name)
+	tmpl, err := template.New(name).Funcs(template.FuncMap{
+		"fenced": fenced, "item": item, "lines": lines, "objections": objections, "short": short, "long": long,
+	}).ParseFS(promptFiles, "prompts/parts.md", "prompts/"+name)
 	if err != nil {
 		return "", work.Errorf(work.Internal, "read prompt %s: %w", name, err)
 	}
@@ -97,30 +130,6 @@ func (b brief) compose(name string) (string, error) {
 	}
 	return strings.TrimSpace(text.String()) + "\n", nil
 }
-
-// fenced is a text between marks of which the last does not occur in it: agents
-// write texts that judges read, and must not end them early.
-func fenced(name, text string) string {
-	mark := name
-	for n := 2; ends(text, mark); n++ {
-		mark = fmt.Sprintf("%s-%d", name, n)
-	}
-	return "<<<" + mark + "\n" + text + "\n" + mark
-}
-
-// ends says whether a line of the text could be taken for the mark.
-func ends(text, mark string) bool {
-	for line := range strings.Lines(text) {
-		if strings.EqualFold(strings.TrimSpace(line), mark) {
-			return true
-		}
-	}
-	return false
-}
-
-// item is what an item of a list says: its further lines are indented, and so are
-// no headings and items of the prompt itself.
-func item(value any) string { return strings.ReplaceAll(fmt.Sprint(value), "\n", "\n    ") }
 
 // rolePrompt is a role's own text: as configured, else the one that comes with
 // the program; a role may have none.
