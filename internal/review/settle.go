@@ -310,7 +310,7 @@ func checkedStatus(tree *work.Tree, root *work.Task) work.StoryStatus {
 			}
 		}
 	}
-	if v := tree.Story.ValidationResult; tasks == 0 || (v != nil && !v.Passed && v.Commit == root.Book.Head) {
+	if tasks == 0 || tree.Invalid() {
 		return work.InProgress
 	}
 	return work.Shippable

@@ -149,7 +149,7 @@ func (s *stage) start(id work.TaskID) *work.Execution {
 func (s *stage) end(id work.TaskID, how outcome) {
 	s.t.Helper()
 	tree := s.treeOf(id)
-	x := live(tree, id, work.AgentRun, work.SubmitRun, work.GateRun)
+	x := live(tree, id, work.ExecutionKinds()...)
 	if x == nil {
 		s.t.Fatalf("%s does not run", id)
 	}

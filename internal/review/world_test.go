@@ -180,11 +180,22 @@ func (w *world) begin(project work.Project, story *work.Story, id work.TaskID, i
 			tree.Outer[d] = sum
 		}
 	}
+	return w.plant(tree, work.CreateTask{ID: id, Input: in, Start: go_})
+}
+
+// draft makes a tree with a story, as a person does.
+func (w *world) draft(project work.Project, c work.CreateStory) (*work.Tree, error) {
+	tree := work.NewTree(work.TreeID(c.Root), nil, nil, nil)
+	tree.Project = project
+	return w.plant(tree, c)
+}
+
+// plant decides the command that begins a tree: its root is not there yet, so do
+// would not refresh what that depends on.
+func (w *world) plant(tree *work.Tree, c work.Command) (*work.Tree, error) {
 	w.trees = append(w.trees, tree)
-	// The root is not there yet, so do would not refresh what it depends on.
 	step := work.NewStep(tree, w.now, &w.ids, alice)
 	step.MaxFixes = review.MaxFixes(tree)
-	c := work.CreateTask{ID: id, Input: in, Start: go_}
 	if err := work.Decide(step, c); err != nil {
 		w.trees = w.trees[:len(w.trees)-1]
 		return nil, err

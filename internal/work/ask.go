@@ -180,8 +180,8 @@ func (t *Tree) storyRoot(task *Task) bool {
 }
 
 func mayReject(tree *Tree, t *Task) *Error {
-	root := t.State == Completed && tree.storyRoot(t)
-	if root {
+	root := tree.storyRoot(t)
+	if root && (t.State == Completed || t.State == Ready) {
 		if _, ok := tree.machines.story.Next(tree.Story.Status, ActReject); !ok {
 			return Errorf(Illegal, "story %s is %s: its root is not rejected", t.StoryID, tree.Story.Status).WithReason("story_status")
 		}
@@ -189,7 +189,7 @@ func mayReject(tree *Tree, t *Task) *Error {
 	if t.State == Completed && !root {
 		return Errorf(Illegal, "task %s is COMPLETED: accepted work is not rejected", t.ID).WithReason("completed").WithHint("make a new task that corrects it")
 	}
-	if (t.State != Ready && !root) || t.Unreviewed() {
+	if (t.State != Ready && t.State != Completed) || t.Unreviewed() {
 		return illegal(t, DoReject)
 	}
 	return nil
@@ -340,7 +340,7 @@ func mayRemove(tree *Tree, t *Task) *Error {
 		return Errorf(Illegal, "task %s judged task %s: it is removed with that tree", t.ID, t.Judges.TaskID).WithReason("judge")
 	case t.StoryID != "" && t.Position() == tree.Root():
 		return Errorf(Illegal, "task %s is the root of story %s", t.ID, t.StoryID).WithReason("story_root").WithHint("a story's tree stays with it")
-	case tree.OpenMerge(t.ID) != nil:
+	case tree.OpenMerge(t.ID) != nil || tree.queued(t.ID):
 		return Errorf(Illegal, "task %s is being landed", t.ID).WithReason("landing").WithHint("abort the merge first")
 	case t.Position() != tree.Root() && (t.AttemptOf != "" || len(tree.Chain(t.Position())) > 1):
 		return Errorf(Illegal, "task %s has other attempts at its place: a chain is removed with its tree", t.ID).WithReason("has_attempts")

@@ -50,6 +50,9 @@ func (s *Step) followPending(t *Task) error {
 	if parent.State == Cancelled { // other bad ends leave what has not begun as it is
 		return s.cascade(t, parent.Position(), "its parent was cancelled")
 	}
+	if s.Tree.cancelled() {
+		return s.cascade(t, parent.Position(), "its story was cancelled")
+	}
 	if bad := s.badDependency(t); bad != nil {
 		return s.cascade(t, bad.pos, bad.reason)
 	}

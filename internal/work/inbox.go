@@ -69,8 +69,8 @@ func (t *Tree) storyItem() string {
 	if t.Story == nil {
 		return ""
 	}
-	stopped := ""
-	if ship := t.Story.Ship; ship != nil && ship.Error != "" {
+	root, stopped := t.Current(t.Root()), ""
+	if ship := t.Story.Ship; ship != nil && ship.Error != "" && !root.CreatedAt.After(ship.StartedAt) {
 		stopped = ": " + ship.Error
 	}
 	switch t.Story.Status {
@@ -94,12 +94,29 @@ func (t *Tree) storyItem() string {
 	case DeployFailed:
 		return "the ship failed after the landing" + stopped
 	case InProgress:
-		if t.Story.ValidationResult != nil && !t.Story.ValidationResult.Passed {
+		switch {
+		case root.State != Completed:
+		case t.Invalid():
 			return "the ship was stopped" + stopped
+		default: // only then is a finished story not SHIPPABLE
+			return "nothing is left of the story's plan to be shipped: reject it to have it built, or cancel it"
 		}
 	case Validating, NeedsFix, Shipping, Deployed, StoryCancelled:
 	}
 	return ""
+}
+
+// past is true when a task's bad end is of no concern any more: its story was
+// cancelled, or has its plan from someone else.
+func (t *Tree) past(task *Task) bool {
+	return t.cancelled() || t.Story != nil && task.Role() == Planner && t.Story.Status != Draft
+}
+
+// Invalid is true when the validation at Ship has failed for what stands at the
+// root now.
+func (t *Tree) Invalid() bool {
+	v := t.Story.ValidationResult
+	return v != nil && !v.Passed && v.Commit == t.Current(t.Root()).Book.Head
 }
 
 func (t *Tree) item(task *Task) (Item, bool) {
@@ -126,7 +143,7 @@ func (t *Tree) stateItem(task *Task) (Item, bool) {
 		// What a person cancelled needs nobody; a child is its parent's item, a
 		// judge that of what it judges.
 		own := task.State == Cancelled && task.Book.Cascade == ""
-		if task.ParentTaskID == "" && task.Judges == nil && !own {
+		if task.ParentTaskID == "" && task.Judges == nil && !own && !t.past(task) {
 			return Item{Kind: ItemEnded, Text: cmp.Or(task.Reason, string(task.State))}, true
 		}
 	case Queued:

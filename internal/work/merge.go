@@ -3,6 +3,7 @@ package work
 import (
 	"cmp"
 	"iter"
+	"slices"
 )
 
 // StartMerge lands a COMPLETED task, and its completed improvements, on a
@@ -48,6 +49,16 @@ func (t *Tree) landing(task *Task) []MergePart {
 		out = append(out, MergePart{task.ID, task.accepted()})
 	}
 	return append(out, t.unlanded(task)...)
+}
+
+// queued is true while a task's commit is part of a landing that is not over.
+func (t *Tree) queued(id TaskID) bool {
+	for _, m := range t.merges {
+		if m.Status.Open() && slices.ContainsFunc(m.Queue, func(p MergePart) bool { return p.TaskID == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *Tree) unlanded(task *Task) []MergePart {

@@ -72,6 +72,11 @@ func (c RejectTask) apply(s *Step) error {
 		return s.Tree.allowed(t, Errorf(Illegal, "the %d fix attempts of this place are used up", t.AttemptNo-1).
 			WithReason("cap_reached").WithHint("accept it, cancel it, or reject with more attempts (extra)"))
 	}
+	if s.Tree.storyRoot(t) {
+		if err := s.act(ActReject); err != nil {
+			return err
+		}
+	}
 	if err := s.stopReview(t, "decided by a person"); err != nil {
 		return err
 	}
@@ -191,7 +196,7 @@ func (s *Step) again(t *Task, kind ExecutionKind) error {
 		return err
 	}
 	t.Book.Round++
-	t.Book.Failures, t.Book.Losses, t.Book.Overloads, t.Book.Ran = 0, 0, 0, false
+	t.Book.Failures, t.Book.Losses, t.Book.Overloads, t.Book.Ran, t.Book.SentBack = 0, 0, 0, false, false
 	t.Book.Cascade, t.Book.Was, t.Book.WasOn = "", "", ""
 	t.CheckerReport, t.Accepted, t.Verdict, t.Reason, t.Hold, t.BlockedOn = "", nil, nil, "", NoHold, NotBlocked
 	t.WakeAt = time.Time{}
@@ -318,9 +323,14 @@ func (c RemoveTask) apply(s *Step) error {
 	return nil
 }
 
-// takeAway removes a task from the tree; its parent remembers its name.
+// takeAway removes a task from the tree; its parent remembers its name, the root
+// that of what stood beside it.
 func (s *Step) takeAway(t *Task) {
-	if parent := s.Tree.Task(t.ParentTaskID); parent != nil {
+	parent := s.Tree.Task(t.ParentTaskID)
+	if t.Apart() && t.Judges == nil {
+		parent = s.Tree.Task(TaskID(s.Tree.Root()))
+	}
+	if parent != nil {
 		gone := maps.Clone(parent.Book.Gone)
 		if gone == nil {
 			gone = map[string]TaskID{}

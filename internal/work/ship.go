@@ -131,6 +131,7 @@ func (s *Step) shipStep(step ShipStep) error {
 		if len(s.Tree.Commands(root, SmokeRun)) == 0 {
 			return s.shipDone()
 		}
+		root.Book.GateFaults = 0
 		s.shipRun(root, SmokeRun, ship.Commit)
 	}
 	return nil
@@ -228,7 +229,7 @@ func (s *Step) shipBroken(root *Task, why string, findings Findings) error {
 	story := s.Tree.Story
 	if root.AttemptNo-1 >= s.MaxFixes(root)+root.ExtraFixes {
 		why += "; the fix attempts are used up: reject the story with more of them (extra), or ship again"
-		if root.Landed != nil {
+		if story.Ship.Step == ShipSmoke {
 			return s.shipFailed(why)
 		}
 		return s.shipUndone(why)
@@ -247,11 +248,17 @@ func (s *Step) shipLanded(m *Merge) error {
 	if story == nil || story.Status != Shipping || story.Ship.MergeID != m.ID {
 		return nil
 	}
-	story.Ship.Commit = cmp.Or(m.Commit, s.Tree.Current(s.Tree.Root()).accepted())
-	if m.Status == MergeNothing {
-		return s.shipStep(ShipDeploy)
+	root := s.Tree.Current(s.Tree.Root())
+	story.Ship.Commit = cmp.Or(m.Commit, root.accepted())
+	switch {
+	case m.Status != MergeNothing:
+		return s.shipStep(ShipPush)
+	case story.Ship.Commit == "":
+		return s.shipUndone("nothing to land: no part of the story has changed anything")
+	case root.Landed == nil: // the target holds it already
+		root.Landed = &Landing{Branch: m.Target, Commit: story.Ship.Commit, At: s.Now}
 	}
-	return s.shipStep(ShipPush)
+	return s.shipStep(ShipDeploy)
 }
 
 // shipStopped ends a ship whose landing was refused or aborted.

@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -360,8 +361,12 @@ func (c CancelStory) apply(s *Step) error {
 			return err
 		}
 	}
+	s.TouchAll() // below what had ended badly, all that could still begin ends too
 	return s.stopRuns(s.Tree.Current(s.Tree.Root()), GateRun)
 }
+
+// cancelled is true when the tree's story was cancelled: nothing of it runs again.
+func (t *Tree) cancelled() bool { return t.Story != nil && t.Story.Status == StoryCancelled }
 
 // reportPlan takes a planner's plan, in place of what it reported before.
 func (s *Step) reportPlan(t *Task, p *Plan) error {
@@ -375,8 +380,13 @@ func (s *Step) reportPlan(t *Task, p *Plan) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	story.take(p)
-	story.PlannedBy = t.ID
+	planned := *story // a refusal must leave the story as it is
+	planned.take(p)
+	planned.PlannedBy = t.ID
+	if err := planned.check(); err != nil {
+		return err
+	}
+	*story = planned
 	s.storyChanged("plan.reported", map[string]any{"planner": t.ID, "tasks": len(p.Tasks)})
 	return nil
 }
@@ -406,10 +416,10 @@ func (s *Step) planMissing(t *Task) (bool, error) {
 	story := s.Tree.Story
 	story.PlanError = cmp.Or(story.PlanError, "the planner ended without reporting a plan")
 	s.storyChanged("plan.missing", map[string]any{"problems": story.PlanError})
-	if t.Book.Round > 0 {
+	if t.Book.SentBack {
 		return true, s.ended(t, OnFail, "no usable plan, twice: "+story.PlanError)
 	}
-	t.Book.Round++
+	t.Book.SentBack = true
 	t.Interactions = append(t.Interactions, Interaction{Answer: "Your run ended without a usable plan: " + story.PlanError + ". Report it with report_plan.", At: s.Now})
 	return true, s.requeue(t, s.Tree.Execution(t.Book.Current), "it ended without a usable plan")
 }
@@ -418,7 +428,7 @@ func (s *Step) planMissing(t *Task) (bool, error) {
 // who gives; nothing is done where there is none. True when it was started.
 func (s *Step) LookBack(who func() (AgentSpec, bool)) bool {
 	story := s.Tree.Story
-	if story.Status != Deployed || slices.ContainsFunc(s.Tree.order, func(t *Task) bool { return t.Role() == Retro && t.Apart() }) {
+	if story.Status != Deployed || s.lookedBack() {
 		return false
 	}
 	spec, ok := who()
@@ -426,4 +436,11 @@ func (s *Step) LookBack(who func() (AgentSpec, bool)) bool {
 		s.spawnApart(Retro, "Look back: "+story.Name, spec, "")
 	}
 	return ok
+}
+
+// lookedBack is true when the story has, or had, its retro.
+func (s *Step) lookedBack() bool {
+	id := TaskID(s.derive(string(Retro), string(s.Tree.ID), 1))
+	gone := s.Tree.Task(TaskID(s.Tree.Root())).Book.Gone
+	return s.Tree.Task(id) != nil || slices.Contains(slices.Collect(maps.Values(gone)), id)
 }

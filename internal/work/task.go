@@ -93,6 +93,7 @@ type Book struct {
 	WasOn      BlockedOn   `json:"was_on,omitempty"`      // … and what it waited for
 	Began      bool        `json:"began,omitempty"`       // an execution of it has started once
 	Merges     int         `json:"merges,omitempty"`      // how many landings were started
+	SentBack   bool        `json:"sent_back,omitempty"`   // of a planner: it was told once that its plan is missing or wrong
 	// Gone are children that a person took away, by name: an agent that spawns
 	// them again gets the old id, and nothing is made.
 	Gone map[string]TaskID `json:"gone,omitempty"`
