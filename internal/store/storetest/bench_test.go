@@ -164,3 +164,88 @@ func BenchmarkFirstPage(b *testing.B) {
 		})
 	})
 }
+
+// BenchmarkStory asks and decides about an open story, alone and beside 1,000
+// that are over: both cost the same.
+func BenchmarkStory(b *testing.B) {
+	for _, over := range []int{0, 1000} {
+		b.Run(fmt.Sprintf("beside-%d", over), func(b *testing.B) {
+			everyDatabase(b, func(b *testing.B, s *store.Store) {
+				stories(b, s, over)
+				b.Run("tick", func(b *testing.B) {
+					percentile(b, func(int) {
+						tree, err := s.LoadTree(b.Context(), "tree-open")
+						if err != nil || tree.Story == nil {
+							b.Fatal(tree, err)
+						}
+						if _, err := s.Commit(b.Context(), story(tree.Version, "open", work.InProgress)); err != nil {
+							b.Fatal(err)
+						}
+					})
+				})
+				for name, ask := range map[string]func() (int, error){
+					"list": func() (int, error) {
+						page, err := s.Stories(b.Context(), work.StoryFilter{Project: "project", Statuses: []work.StoryStatus{work.InProgress, work.Shipping}})
+						return len(page.Items), err
+					},
+					"branches": func() (int, error) {
+						taken, err := s.Branches(b.Context(), "project")
+						return len(taken), err
+					},
+					"open": func() (int, error) {
+						trees, err := s.OpenTrees(b.Context())
+						return len(trees), err
+					},
+				} {
+					b.Run(name, func(b *testing.B) {
+						percentile(b, func(int) {
+							if n, err := ask(); n != 1 || err != nil {
+								b.Fatal(n, err)
+							}
+						})
+					})
+				}
+			})
+		})
+	}
+}
+
+// stories stores one that is open, and many that are over.
+func stories(b *testing.B, s *store.Store, over int) {
+	all := []work.ChangeSet{story(0, "open", work.InProgress)}
+	for i := range over {
+		all = append(all, story(0, fmt.Sprintf("over%04d", i), work.Deployed))
+	}
+	for _, cs := range all {
+		if _, err := s.Commit(b.Context(), cs); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// story is a change set of a story's tree, with ten tasks.
+func story(version int64, id string, status work.StoryStatus) work.ChangeSet {
+	root, state := work.TreeID("tree-"+id), work.Blocked
+	if status == work.Deployed {
+		state = work.Completed
+	}
+	cs := work.ChangeSet{
+		Tree: root, Version: version,
+		Summary: work.Summary{ID: root, ProjectID: "project", StoryID: work.StoryID(id), Current: work.TaskID(root), State: state, Open: !state.Ended()},
+		Story: &work.Story{
+			ID: work.StoryID(id), ProjectID: "project", Name: id, Goal: instructions, Status: status, BranchName: "story/" + id, RootTaskID: work.TaskID(root),
+			CreatedAt: time.UnixMicro(1).UTC(),
+		},
+	}
+	for i := range 10 {
+		t := &work.Task{
+			ID: work.TaskID(fmt.Sprintf("%s-%d", root, i)), TreeID: root, ParentTaskID: work.TaskID(root), Kind: work.Subtask, Name: "task",
+			ProjectID: "project", StoryID: work.StoryID(id), State: state, Agent: work.AgentSpec{Instructions: instructions},
+		}
+		if i == 0 {
+			t.ID, t.ParentTaskID, t.Kind = work.TaskID(root), "", work.TopLevel
+		}
+		cs.Tasks = append(cs.Tasks, t)
+	}
+	return cs
+}
