@@ -32,11 +32,8 @@ const mostRounds = 4
 // Heard are this round's verdicts, with a mark beside each finding, for the one
 // who weighs them. The other judges speak without having heard each other.
 func (b brief) Heard() []heard {
-	if !b.Arbiter {
-		return nil
-	}
 	var out []heard
-	for _, v := range b.Verdicts {
+	for _, v := range b.weighed() {
 		h := heard{Role: v.Role, Approved: v.Approved, Reasoning: long(v.Reasoning), Findings: lines(marked(own(v), b.last()))}
 		for _, c := range v.Criteria {
 			met := "not met"
@@ -47,6 +44,22 @@ func (b brief) Heard() []heard {
 		}
 		h.Proof = lines(h.Proof)
 		out = append(out, h)
+	}
+	return out
+}
+
+// weighed are the verdicts that the arbiter decides about: the last of each judge,
+// since one that proved nothing was given again, and none of its own.
+func (b brief) weighed() []RoleVerdict {
+	if !b.Arbiter {
+		return nil
+	}
+	var out []RoleVerdict
+	for _, v := range b.Verdicts {
+		out = slices.DeleteFunc(out, func(before RoleVerdict) bool { return before.Role == v.Role })
+		if v.Role != b.Task.Role() {
+			out = append(out, v)
+		}
 	}
 	return out
 }
@@ -89,7 +102,7 @@ func (b brief) Gone() []string {
 		return nil
 	}
 	var now work.Findings
-	for _, v := range b.Verdicts {
+	for _, v := range b.weighed() {
 		now = append(now, v.Findings...)
 	}
 	var out work.Findings

@@ -266,6 +266,36 @@ func TestClipped(t *testing.T) {
 	}
 }
 
+// The arbiter weighs the verdict of each judge that counts: not one that had to be
+// given again, and not its own.
+func TestArbiterWeighsWhatCounts(t *testing.T) {
+	t.Parallel()
+	plain := plainWorld()
+	again := func(role work.Role, verdict *work.Verdict) *work.Task {
+		j := *plain.Task(work.TaskID("j-" + role))
+		j.ID, j.Verdict, j.CreatedAt = j.ID+"-again", verdict, time.Unix(1, 0)
+		return &j
+	}
+	tasks := append(plain.Tasks(),
+		again(work.EvaluatorQuality, &work.Verdict{Reasoning: "it is twice as long as it need be"}),
+		again(work.EvaluatorTests, &work.Verdict{Approved: true, Reasoning: "they are there"}),
+		again(work.Arbitration, nil))
+	tree := work.NewTree("s1", tasks, nil, nil)
+	tree.Task("j-arbitration").Verdict = &work.Verdict{Approved: true, Reasoning: "proves nothing"}
+	judge := tree.Task("j-arbitration-again")
+	text, err := prompt(tree, judge, work.RoleConfig{}, judge.Agent)
+	_, verdicts, _ := strings.Cut(text, "## The verdicts of this round")
+	verdicts, rounds, _ := strings.Cut(verdicts, "## Earlier rounds")
+	if err != nil || strings.Count(verdicts, ": approve\n")+strings.Count(verdicts, ": reject\n") != 4 ||
+		!strings.Contains(verdicts, "evaluator-quality: reject\n<<<REASONING\nit is twice as long") || !strings.Contains(verdicts, "evaluator-tests: approve\n") ||
+		strings.Contains(verdicts, "proves nothing") || strings.Contains(verdicts, "missing-test") {
+		t.Errorf("%v, heard are:\n%s", err, verdicts)
+	}
+	if _, gone, _ := strings.Cut(rounds, "so fixed if that is true"); !strings.Contains(gone, "[missing-test]") {
+		t.Errorf("what nobody names any more:\n%s", rounds)
+	}
+}
+
 // A judge is told of the last rounds in full, and of what came again in them.
 func TestRoundsAreTheLast(t *testing.T) {
 	t.Parallel()
