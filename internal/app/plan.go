@@ -21,9 +21,10 @@ type RunPlan struct {
 	News      string         // what the agent reads in a resumed conversation
 	Base      string         // commit to start from; empty: the freshly fetched default branch with On merged in
 	On        []work.BuiltOn // commits of other trees it is built on
-	Detached  bool           // judges and gates: a throw-away workspace at Base
+	Detached  bool           // not the task's own work (judges, planner, gates, …): a throw-away workspace at Base
 	Fresh     bool           // start again from the base; what is there is kept as a snapshot
-	Gates     []string
+	Commands  []string       // what the server runs itself: gates, deployment, smoke validation
+	Facts     []string       // NAME=value of the server's own, for those commands
 	Timeout   time.Duration
 	Budget    float64 // what it may cost, USD; 0: no limit
 	Refusal   error   // why it cannot be run at all: it is begun, and ended with this
@@ -55,13 +56,26 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 		s.limits(plan, role)
 		plan.origin(tree)
 		plan.budget()
-		if x.Kind == work.GateRun {
-			plan.Gates = tree.Commands(t, work.GateRun)
+		if !x.Kind.Own() {
+			plan.Commands = tree.Commands(t, x.Kind)
+			plan.Facts = facts(tree, x)
 			return nil
 		}
 		return plan.say(tree, t, role)
 	})
 	return plan, err
+}
+
+// facts are what the commands of a ship need to know of it.
+func facts(tree *work.Tree, x *work.Execution) []string {
+	if tree.Story == nil || x.Kind != work.DeployRun && x.Kind != work.SmokeRun {
+		return nil
+	}
+	return []string{
+		"CLAUDOMATOR_STORY_ID=" + string(tree.Story.ID),
+		"CLAUDOMATOR_BRANCH=" + tree.Project.Branch,
+		"CLAUDOMATOR_COMMIT=" + x.Commit,
+	}
 }
 
 // say composes what the agent reads, and finds the conversation to go on with.
@@ -82,10 +96,13 @@ func (p *RunPlan) say(tree *work.Tree, t *work.Task, role work.RoleConfig) (err 
 func (p *RunPlan) origin(tree *work.Tree) {
 	t := p.Task
 	switch {
-	case p.Execution.Kind == work.GateRun:
+	case !p.Execution.Kind.Own():
 		p.Base, p.Detached = p.Execution.Commit, true
 	case t.Judges != nil:
 		p.Base, p.Detached = t.Judges.Commit, true
+	case t.Apart(): // planner and retro look at what there is now
+		p.Detached = true
+		return
 	case t.Book.Base != "" && (!t.Book.Fresh || t.AttemptOf != ""):
 		p.Base = t.Book.Base
 	case t.ParentTaskID != "":
@@ -106,12 +123,20 @@ func (p *RunPlan) origin(tree *work.Tree) {
 
 func (s *Service) limits(p *RunPlan, role work.RoleConfig) {
 	d := s.o.Defaults
-	p.Timeout = cmp.Or(time.Duration(p.Task.Timeout), time.Duration(role.Timeout), time.Duration(p.Project.Limits.Timeout), d.Timeout)
-	if p.Task.Judges != nil {
-		p.Timeout = cmp.Or(time.Duration(p.Task.Timeout), d.JudgeTimeout)
-	}
-	if p.Execution.Kind == work.GateRun {
+	task, own, project := time.Duration(p.Task.Timeout), time.Duration(role.Timeout), time.Duration(p.Project.Limits.Timeout)
+	switch {
+	case p.Execution.Kind == work.DeployRun:
+		p.Timeout = cmp.Or(project, d.Timeout)
+	case !p.Execution.Kind.Own():
 		p.Timeout = d.GateTimeout
+	case p.Task.Judges != nil:
+		p.Timeout = cmp.Or(task, d.JudgeTimeout)
+	case p.Task.Role() == work.Retro && p.Task.Apart():
+		p.Timeout = cmp.Or(task, own, d.JudgeTimeout)
+	case p.Task.Apart(): // a planner, who reads the whole repository
+		p.Timeout = cmp.Or(task, own, d.Timeout)
+	default:
+		p.Timeout = cmp.Or(task, own, project, d.Timeout)
 	}
 	if d.Wall > 0 {
 		p.Timeout = min(p.Timeout, d.Wall)

@@ -78,7 +78,7 @@ func (r *run) agentEnded(res agent.Result, err error) work.End {
 }
 
 func (r *run) job(id string, wall time.Duration) agent.Job {
-	job := agent.Job{ID: id, TaskID: string(r.plan.Task.ID), Dir: r.dir, Bin: r.e.o.Bin}
+	job := agent.Job{ID: id, TaskID: string(r.plan.Task.ID), Dir: r.dir, Bin: r.e.o.Bin, Facts: r.plan.Facts}
 	for _, name := range sortedKeys(r.plan.Project.Environment) {
 		job.Env = append(job.Env, name+"="+r.plan.Project.Environment[name])
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ type Options struct {
 	Mask      Mask                // learns the run tokens, for the server's log
 	Hide      func([]byte) []byte // takes the server's own secrets out of a transcript
 	Retention Retention
+	Forge     Forge         // nil: pull requests are refused
+	PullPoll  time.Duration // between two looks at a pull request
+	PushPause time.Duration // before a push that failed is tried again; it doubles
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -67,15 +71,17 @@ type Engine struct {
 	parking map[work.ExecutionID]*time.Timer // of runs here: what ends one that has asked
 	held    map[work.ExecutionID]int         // begun here, and not reported yet, by deliveries
 	claims  claims                           // landings under way, and workspaces in use
+	pulls   map[work.TaskID]pull             // pull requests that are followed
 	stop    context.Context                  // ends when the server stops
 }
 
 // New makes an engine and joins it to its queue; it starts nothing.
 func New(o Options) *Engine {
-	e := &Engine{o: o, parking: map[work.ExecutionID]*time.Timer{}, held: map[work.ExecutionID]int{}}
+	e := &Engine{o: o, parking: map[work.ExecutionID]*time.Timer{}, held: map[work.ExecutionID]int{}, pulls: map[work.TaskID]pull{}}
 	e.vaults = o.Vaults
 	e.slots = newSlots(o.Slots, o.PerAgent)
 	e.timer = newAlarm()
+	e.o.PullPoll, e.o.PushPause = cmp.Or(o.PullPoll, 30*time.Second), cmp.Or(o.PushPause, 2*time.Second)
 	o.Queue.deliver = e.deliver
 	return e
 }
@@ -127,7 +133,7 @@ func (e *Engine) deliver(ctx context.Context, job int64, f work.Effect) error {
 	if stale(err) {
 		return nil
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, errTurn) {
+	if _, waits := errors.AsType[againError](err); err != nil && ctx.Err() == nil && !waits && !errors.Is(err, errTurn) {
 		e.o.Log.Warn("deliver effect", "effect", f.Kind, "task", f.Task, "error", err)
 	}
 	return err
@@ -141,6 +147,12 @@ func (e *Engine) do(ctx context.Context, job int64, f work.Effect) error {
 		return e.integrate(ctx, f)
 	case work.Land:
 		return e.land(ctx, f)
+	case work.Branch:
+		return e.branch(ctx, f)
+	case work.Push:
+		return e.push(ctx, f)
+	case work.PullRequest:
+		return e.pullRequest(ctx, job, f)
 	case work.Reclaim:
 		return e.reclaim(ctx, f)
 	case work.Recheck:

@@ -172,7 +172,7 @@ func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, effects []work.Effect) 
 			if _, err := q.client.JobCancelTx(ctx, tx, e.Job); err != nil && !errors.Is(err, rivertype.ErrNotFound) {
 				return fmt.Errorf("cancel job %d: %w", e.Job, err)
 			}
-		case work.StartExecution, work.Integrate, work.Land, work.Reclaim, work.Recheck:
+		case work.StartExecution, work.Integrate, work.Land, work.Branch, work.Push, work.PullRequest, work.Reclaim, work.Recheck:
 			jobs = append(jobs, river.InsertManyParams{Args: effectArgs{e}})
 		}
 	}
@@ -259,7 +259,17 @@ func (*worker) Timeout(job *river.Job[effectArgs]) time.Duration {
 	return deedLimit
 }
 
-// Work delivers one effect.
+// Work delivers one effect. One that is not over yet waits in the queue, however
+// often: that is no failure.
 func (w *worker) Work(ctx context.Context, job *river.Job[effectArgs]) error {
-	return w.q.deliver(ctx, job.ID, job.Args.Effect)
+	err := w.q.deliver(ctx, job.ID, job.Args.Effect)
+	if wait, ok := errors.AsType[againError](err); ok {
+		return river.JobSnooze(max(0, wait.in))
+	}
+	return err
 }
+
+// againError asks for an effect to be delivered again after a while.
+type againError struct{ in time.Duration }
+
+func (e againError) Error() string { return "not over yet, again in " + e.in.String() }

@@ -114,11 +114,11 @@ func (r *run) carryOut(ctx context.Context) (end work.End) {
 		return r.collect(ctx, end)
 	}
 	switch r.plan.Execution.Kind {
-	case work.GateRun:
-		return r.gates(ctx)
+	case work.GateRun, work.DeployRun, work.SmokeRun:
+		return r.commands(ctx)
 	case work.SubmitRun:
 		return r.collect(ctx, work.End{Outcome: work.Success})
-	case work.AgentRun, work.DeployRun, work.SmokeRun:
+	case work.AgentRun:
 	}
 	return r.collect(ctx, r.agent(ctx))
 }
@@ -164,9 +164,20 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	ws := git.Workspace{Dir: r.dir, Branch: p.Task.Ref(), Merge: p.Task.Book.MergeIn}
 	if p.Detached {
 		ws = git.Workspace{Dir: r.dir, Base: p.Base}
+		if p.Base == "" { // what there is now
+			if ws.Base, err = r.vault.BranchHead(ctx, p.Project.Branch); err != nil {
+				return err
+			}
+		}
 	}
-	if p.Execution.Kind == work.SubmitRun {
+	switch p.Execution.Kind {
+	case work.SubmitRun:
 		return r.byHand(ctx)
+	case work.DeployRun, work.SmokeRun: // it may have been merged elsewhere
+		if err := bring(ctx, r.vault, p.Project.Branch, p.Base); err != nil {
+			return err
+		}
+	case work.AgentRun, work.GateRun:
 	}
 	if p.Fresh {
 		if err := r.startOver(ctx); err != nil {
@@ -354,7 +365,11 @@ func result(got git.Collected) *work.Result {
 
 // message is what commits made for a task say.
 func (e *Engine) message(t work.Task, x work.ExecutionID) string {
-	return fmt.Sprintf("%s\n\nClaudomator-Task: %s\nClaudomator-Execution: %s\n", t.Subject(), t.ID, x)
+	text := fmt.Sprintf("%s\n\nClaudomator-Task: %s\n", t.Subject(), t.ID)
+	if x != "" { // the root of a plan runs no agent
+		text += fmt.Sprintf("Claudomator-Execution: %s\n", x)
+	}
+	return text
 }
 
 // discard removes a throw-away workspace.

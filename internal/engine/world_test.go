@@ -76,6 +76,15 @@ func (w *world) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// tryGit is git's answer, "" when it fails.
+func (w *world) tryGit(args ...string) string {
+	out, err := exec.Command("git", args...).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
 func (w *world) write(name, text string) {
 	w.Helper()
 	if err := os.WriteFile(filepath.Join(w.repo, name), []byte(text), 0o600); err != nil {

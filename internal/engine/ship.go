@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/git"
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// branch moves a story's branch in the vault to what was accepted at its root.
+func (e *Engine) branch(ctx context.Context, f work.Effect) error {
+	// Of two deliveries the later one looks only when the earlier has moved the
+	// branch: an older commit never comes after a newer one.
+	release, err := e.claims.take(ctx, "branch "+string(f.Tree))
+	if err != nil {
+		return err
+	}
+	defer release()
+	var project work.Project
+	var name string
+	err = e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
+		root := tree.Current(tree.Root())
+		if tree.Story == nil || root == nil || root.ID != f.Task || root.State != work.Completed || root.Accepted == nil || root.Accepted.Commit != f.Commit {
+			return work.Errorf(work.Conflict, "commit %s is not what was accepted of the story", f.Commit).WithReason("stale")
+		}
+		project, name = tree.Project, tree.Story.BranchName
+		return nil
+	})
+	if err != nil || name == "" {
+		return err
+	}
+	v, err := e.vaults.get(ctx, project)
+	if err != nil {
+		return err
+	}
+	old, err := v.StoryBranch(ctx, name)
+	if git.KindOf(err) == git.KindBranchMissing {
+		old, err = "", nil
+	}
+	if err == nil {
+		err = v.SetStoryBranch(ctx, name, f.Commit, old)
+	}
+	if kind := git.KindOf(err); kind == git.KindInvalidRef || kind == git.KindRefConflict {
+		e.o.Log.Warn("a story's branch cannot have its name", "story_branch", name, "error", explain(err))
+		return nil // not by trying again; its root's branch holds the work
+	}
+	return err
+}
+
+// push brings what was landed to the remote. It may be repeated: what is there
+// already is not pushed again.
+func (e *Engine) push(ctx context.Context, f work.Effect) error {
+	release, err := e.claims.take(ctx, "push "+string(f.Tree))
+	if err != nil {
+		return err
+	}
+	defer release()
+	var project work.Project
+	err = e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
+		if !tree.Ships(f.Task, work.ShipPush) || tree.Story.Ship.Commit != f.Commit {
+			return work.Errorf(work.Conflict, "task %s has nothing to push", f.Task).WithReason("stale")
+		}
+		project = tree.Project
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	report := work.Pushed{Task: f.Task}
+	err = e.paced(ctx, func() (err error) {
+		report.Remote, err = e.pushTarget(ctx, project, f.Commit)
+		return err
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the server stops: delivered again
+	}
+	if err != nil {
+		report.Failure = explain(err)
+	}
+	return e.patiently(ctx, "report a push", func(ctx context.Context) error {
+		return e.o.Core.Do(ctx, f.Tree, work.System(), report)
+	})
+}
+
+// pushTarget pushes a landed commit to the project's branch at the remote, "" when
+// there is none. Where the remote has gone on, and the project's repository has
+// taken that in since the landing, its branch is pushed instead, with the commit in
+// it.
+func (e *Engine) pushTarget(ctx context.Context, p work.Project, commit string) (remote string, err error) {
+	v, err := e.vaults.get(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	got, err := v.Push(ctx, git.PushSpec{Branch: p.Branch, Commit: commit})
+	if git.KindOf(err) != git.KindNotFastForward {
+		return got.Remote, err
+	}
+	refused := err
+	head, err := v.BranchHead(ctx, p.Branch)
+	if err != nil {
+		return "", err
+	}
+	in, err := v.Contains(ctx, commit, head)
+	if err != nil {
+		return "", err
+	}
+	if !in || head == commit {
+		return "", refused
+	}
+	got, err = v.Push(ctx, git.PushSpec{Branch: p.Branch, Commit: head})
+	return got.Remote, err
+}
+
+const pushTries = 4
+
+// paced tries what may fail for a moment a few times, with growing pauses.
+func (e *Engine) paced(ctx context.Context, try func() error) error {
+	pause := e.o.PushPause
+	for n := 1; ; n++ {
+		err := try()
+		if err == nil || n == pushTries || !passes(err) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+		pause *= 2
+	}
+}
+
+// passes is true for what may be over by itself soon.
+func passes(err error) bool {
+	moment := []git.Kind{git.KindUnreachable, git.KindTimeout, git.KindRefMoved, git.KindLocked}
+	code := work.CodeOf(err)
+	return slices.Contains(moment, git.KindOf(err)) || code == work.Unavailable || code == work.Timeout
+}
