@@ -94,8 +94,11 @@ func (s *Service) RemoveProject(ctx context.Context, ref string) error {
 			open = append(open, state)
 		}
 	}
-	page, err := s.o.Lists.Tasks(ctx, TaskFilter{Project: p.ID, States: open, Limit: 1})
+	page, err := s.o.Lists.Tasks(ctx, TaskFilter{Project: p.ID, States: open, All: true, Limit: 1})
 	if err != nil {
+		return err
+	}
+	if err := s.noOpenStory(ctx, p); err != nil {
 		return err
 	}
 	if len(page.Items) > 0 {
@@ -103,6 +106,21 @@ func (s *Service) RemoveProject(ctx context.Context, ref string) error {
 	}
 	p.Removed, p.UpdatedAt = true, s.o.Now()
 	return s.o.Settings.SaveProject(ctx, p)
+}
+
+// noOpenStory refuses to remove a project with a story that is not over.
+func (s *Service) noOpenStory(ctx context.Context, p *work.Project) error {
+	var open []work.StoryStatus
+	for _, status := range work.StoryStatuses() {
+		if !status.Over() {
+			open = append(open, status)
+		}
+	}
+	page, err := s.o.Stories.Stories(ctx, work.StoryFilter{Project: p.ID, Statuses: open, Limit: 1})
+	if err != nil || len(page.Items) == 0 {
+		return err
+	}
+	return work.Errorf(work.Illegal, "project %s has an open story (%s)", p.Name, page.Items[0].Name).WithReason("open_work").WithHint("ship it, or cancel it first")
 }
 
 // fill puts what was given into a project and checks the whole.

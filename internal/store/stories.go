@@ -32,7 +32,7 @@ func storyArguments(story *work.Story, tree work.TreeID) ([]any, error) {
 	rest := *story
 	rest.Name, rest.Goal = "", "" // in columns
 	text, err := encode(&rest)
-	over := story.Status == work.Deployed || story.Status == work.StoryCancelled
+	over := story.Status.Over()
 	return []any{
 		string(story.ID), string(tree), string(story.ProjectID), string(story.EpicID), string(story.Status), story.Name, story.Goal,
 		story.BranchName, bit(over), micros(story.CreatedAt), text,

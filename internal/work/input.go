@@ -52,6 +52,9 @@ func (c CreateTask) apply(s *Step) error {
 	if err := t.check(); err != nil {
 		return err
 	}
+	if t.Apart() {
+		return Errorf(Invalid, "the role %s is given by a story, not to a task", t.Role()).WithReason("role").WithHint("claudomator story elaborate")
+	}
 	if err := s.adopt(t, in.Kind); err != nil {
 		return err
 	}

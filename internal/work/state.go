@@ -227,3 +227,6 @@ func StoryMachine() Table[StoryStatus, Act] {
 		{Shipping, ActCancel, StoryCancelled},
 	}}
 }
+
+// Over is true when nothing will happen to the story any more.
+func (s StoryStatus) Over() bool { return s == Deployed || s == StoryCancelled }
