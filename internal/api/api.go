@@ -53,6 +53,8 @@ func newServer(o Options) *server {
 	s.projects(h)
 	s.tasks(h)
 	s.taskActions(h)
+	s.stories(h)
+	s.storyActions(h)
 	s.executions(h)
 	s.merges(h)
 	s.settings(h)
@@ -140,7 +142,7 @@ func (m *routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 
 // own are the routes that are no use case.
 func own() []string {
-	return []string{"GET /metrics", "GET /openapi.json", "GET /docs", "/mcp/admin"}
+	return []string{"GET /metrics", "GET /openapi.json", "GET /docs", "GET /plan.schema.json", "/mcp/admin"}
 }
 
 // useCases are the registered routes that must stand in the parity table.

@@ -50,6 +50,9 @@ func (l *lore) note(method string, value any, err error) {
 			line += fmt.Sprintf("not ours: %v", err)
 		} else {
 			details, _ := json.Marshal(e.Details)
+			var sorted any // what came over HTTP has lost the order of its keys
+			_ = json.Unmarshal(details, &sorted)
+			details, _ = json.Marshal(sorted)
 			line += fmt.Sprintf("%s/%s %q %q %s", e.Code, e.Reason, e.Message, e.Hint, details)
 		}
 	} else {
@@ -85,6 +88,7 @@ func TestClientIsAsTheService(t *testing.T) {
 		id := s.tasks()
 		s.reviewed(id)
 		s.children()
+		s.stories()
 		s.disk()
 		s.listening()
 		all = append(all, s.lore)

@@ -20,8 +20,9 @@
 //   - Keys of a request are spelled exactly as documented: an unknown one, in
 //     whatever case, is refused, and changes nothing.
 //   - A POST, PUT, PATCH or DELETE repeated with its Idempotency-Key is done
-//     once: task creation for good (the store remembers), everything else as
-//     long as this process remembers (the newest thousand).
+//     once: what makes a task or a story, or ships one, for good (the store
+//     remembers), everything else as long as this process remembers (the newest
+//     thousand).
 //   - An event stream has neither gap nor duplicate over reconnects: ids are
 //     sequence numbers. A reader that stops reading is disconnected.
 //

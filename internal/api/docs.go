@@ -44,6 +44,7 @@ func (s *server) documents() {
 	}
 	sum := sha256.Sum256([]byte(docsStyle))
 	serve("GET /openapi.json", "application/openapi+json", "", spec)
+	serve("GET /plan.schema.json", "application/schema+json", "", planSchema())
 	serve("GET /docs", "text/html; charset=utf-8", "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", page.Bytes())
 }
@@ -156,15 +157,26 @@ func typeOf(s *huma.Schema) docsType {
 		}
 		return docsType{Before: strings.Join(words, " | ")}
 	case len(s.OneOf) > 0:
-		var words []string
-		for _, one := range s.OneOf {
-			words = append(words, typeOf(one).Before)
-		}
-		return docsType{Before: strings.Join(words, ", or ")}
+		return anyType(s.OneOf)
+	}
+	if all, ok := s.Extensions[alternatives].([]*huma.Schema); ok {
+		return anyType(all)
 	}
 	if of, ok := s.AdditionalProperties.(*huma.Schema); ok {
 		t := typeOf(of)
 		return docsType{"map of " + t.Before, t.Schema}
 	}
 	return docsType{Before: cmp.Or(s.Type, "anything")}
+}
+
+// anyType is the types of alternatives, of which the last one's schema is looked up.
+func anyType(all []*huma.Schema) (t docsType) {
+	for i, one := range all {
+		next := typeOf(one)
+		if i > 0 {
+			next.Before = t.Before + t.Schema + ", or " + next.Before
+		}
+		t = next
+	}
+	return t
 }

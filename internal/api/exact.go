@@ -41,6 +41,9 @@ func misspelled(at string, value any, t reflect.Type) error {
 	}
 	switch value := value.(type) {
 	case map[string]any:
+		if t.Kind() == reflect.Slice { // one of a list, that stands alone
+			t = t.Elem()
+		}
 		keys := jsonKeys(t)
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			field, known := keys[key]

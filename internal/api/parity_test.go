@@ -18,10 +18,10 @@ import (
 	"github.com/claudomator/claudomator/internal/app"
 )
 
-//go:generate go test -run ^TestOpenAPI$ . -update
+//go:generate go test -run ^(TestOpenAPI|TestPlanSchema)$ . -update
 
-// update writes the document again instead of comparing it.
-var update = flag.Bool("update", false, "write docs/openapi.json again")
+// update writes the documents again instead of comparing them.
+var update = flag.Bool("update", false, "write docs/openapi.json and docs/plan.schema.json again")
 
 func describeServer() *server {
 	return newServer(Options{API: &app.Service{}, Metrics: http.NotFoundHandler(), Version: "dev"})

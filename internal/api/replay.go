@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/claudomator/claudomator/internal/app"
@@ -44,8 +45,7 @@ const (
 // serve answers from memory, or lets next answer.
 func (p *replays) serve(s *server, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	key := r.Header.Get("Idempotency-Key")
-	// Tasks remember their keys themselves, over restarts.
-	if key == "" || r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Path == "/api/tasks" {
+	if key == "" || r.Method == http.MethodGet || r.Method == http.MethodHead || remembered(r) {
 		next(w, r)
 		return
 	}
@@ -79,6 +79,16 @@ func (p *replays) serve(s *server, w http.ResponseWriter, r *http.Request, next 
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
 	known.send(w)
+}
+
+// remembered says whether the store keeps the key of a request, over restarts.
+func remembered(r *http.Request) bool {
+	switch path := r.URL.Path; path {
+	case "/api/tasks", "/api/stories/elaborate", "/api/stories/approve":
+		return true
+	default:
+		return strings.HasPrefix(path, "/api/stories/") && strings.HasSuffix(path, "/ship")
+	}
 }
 
 // run lets next fill an answer; a panic leaves none behind.

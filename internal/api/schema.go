@@ -13,8 +13,10 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-func humaConfig(version string) huma.Config {
-	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+// registry names the types that are described; prefix is where a reference finds
+// them.
+func registry(prefix string) huma.Registry {
+	schemas := huma.NewMapRegistry(prefix, huma.DefaultSchemaNamer)
 	describe[app.StringList, stringList](schemas)
 	describe[work.Duration, duration](schemas)
 	describe[work.State, state](schemas)
@@ -26,6 +28,16 @@ func humaConfig(version string) huma.Config {
 	describe[work.MergeStatus, mergeStatus](schemas)
 	describe[work.Code, code](schemas)
 	describe[app.SnapshotKind, snapshotKind](schemas)
+	describe[app.ValidationList, validations](schemas)
+	describe[work.ValidationType, validationType](schemas)
+	describe[work.StoryStatus, storyStatus](schemas)
+	describe[work.Act, act](schemas)
+	describe[work.ShipMode, shipMode](schemas)
+	describe[work.ShipStep, shipStep](schemas)
+	return schemas
+}
+
+func humaConfig(version string) huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -37,7 +49,7 @@ func humaConfig(version string) huma.Config {
 			Servers: []*huma.Server{{URL: "/", Description: "The server that this document comes from"}},
 			Tags:    tags(),
 			Components: &huma.Components{
-				Schemas:         schemas,
+				Schemas:         registry("#/components/schemas/"),
 				Responses:       map[string]*huma.Response{},
 				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "A token of `claudomator token create`, or the first one, in the data directory's file `token`"}},
 			},
@@ -56,6 +68,7 @@ func tags() []*huma.Tag {
 		{Name: "agents", Description: "The agent programs of the server's machine"},
 		{Name: "attention", Description: "What waits for a person"},
 		{Name: "disk", Description: "What the server's data uses, and freeing it"},
+		{Name: "epics", Description: "Names to group stories under"},
 		{Name: "events", Description: "What happens, as it happens"},
 		{Name: "executions", Description: "Single runs of an agent or of gates, and what they printed"},
 		{Name: "merges", Description: "Landings of accepted work on a branch"},
@@ -63,6 +76,7 @@ func tags() []*huma.Tag {
 		{Name: "rescue", Description: "What is kept of tasks beside their results"},
 		{Name: "roles", Description: "Who plays builder, checker and the other roles, and how"},
 		{Name: "stats", Description: "Counts"},
+		{Name: "stories", Description: "Deliverables: a goal, its plan, the tasks that build it, and the decision to ship"},
 		{Name: "tasks", Description: "Units of work, from words to a landed commit"},
 		{Name: "tokens", Description: "Credentials of people and of their programs"},
 	}
@@ -85,6 +99,12 @@ type (
 	mergeStatus    string
 	code           string
 	snapshotKind   string
+	validations    []work.Validation
+	validationType string
+	storyStatus    string
+	act            string
+	shipMode       string
+	shipStep       string
 )
 
 func (stringList) Schema(huma.Registry) *huma.Schema {
@@ -94,6 +114,20 @@ func (stringList) Schema(huma.Registry) *huma.Schema {
 		OneOf:       []*huma.Schema{{Type: huma.TypeArray, Items: text()}, text()},
 	}
 }
+
+// Schema describes a list that app reads itself. As an extension the framework
+// shows it and does not hold a request to it: of two alternatives it could only say
+// that none fits, where app names everything that is wrong.
+func (validations) Schema(r huma.Registry) *huma.Schema {
+	one := r.Schema(reflect.TypeFor[work.Validation](), true, "")
+	return &huma.Schema{
+		Description: "A list of validations, or one",
+		Extensions:  map[string]any{alternatives: []*huma.Schema{{Type: huma.TypeArray, Items: one}, one}},
+	}
+}
+
+// alternatives is the keyword of a schema for what may be one of several.
+const alternatives = "oneOf"
 
 func (duration) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Description: "A duration such as 90s, 30m or 1h30m", Examples: []any{"30m"}}
@@ -108,6 +142,20 @@ func (outcome) Schema(huma.Registry) *huma.Schema        { return oneOf(work.Out
 func (mergeStatus) Schema(huma.Registry) *huma.Schema    { return oneOf(work.MergeStatuses()) }
 func (code) Schema(huma.Registry) *huma.Schema           { return oneOf(work.Codes()) }
 func (snapshotKind) Schema(huma.Registry) *huma.Schema   { return oneOf(app.SnapshotKinds()) }
+
+func (storyStatus) Schema(huma.Registry) *huma.Schema { return oneOf(work.StoryStatuses()) }
+func (act) Schema(huma.Registry) *huma.Schema         { return oneOf(work.Acts()) }
+func (validationType) Schema(huma.Registry) *huma.Schema {
+	return oneOf([]work.ValidationType{work.BuildValidation, work.TestValidation, work.SmokeValidation})
+}
+
+func (shipMode) Schema(huma.Registry) *huma.Schema {
+	return oneOf([]work.ShipMode{work.ShipDirectly, work.ShipPullRequest})
+}
+
+func (shipStep) Schema(huma.Registry) *huma.Schema {
+	return oneOf([]work.ShipStep{work.ShipAccept, work.ShipValidate, work.ShipLand, work.ShipPull, work.ShipPush, work.ShipDeploy, work.ShipSmoke})
+}
 
 func oneOf[T ~string](values []T) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeString}

@@ -36,7 +36,7 @@ func newWorld(t testing.TB) *world {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	w := &world{token: "the-owner's-secret", store: db}
-	w.World = apptest.New(t, app.Options{Trees: db, Lookup: db, Lists: db, Settings: db, Tokens: db, IDs: &apptest.Counted{}})
+	w.World = apptest.New(t, app.Options{Trees: db, Lookup: db, Lists: db, Stories: db, Settings: db, Tokens: db, IDs: &apptest.Counted{}})
 	if err := w.Service.EnsureToken(t.Context(), "owner", w.token); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type Problem struct {
 	Code    work.Code      `json:"code" doc:"The class of the error"`
 	Reason  string         `json:"reason,omitempty" doc:"A stable word for one kind of refusal, such as superseded or integrating"`
 	Hint    string         `json:"hint,omitempty" doc:"What can be done about it"`
-	Allowed []work.Action  `json:"allowed,omitzero" doc:"What can be asked of the task instead"`
+	Allowed []string       `json:"allowed,omitzero" doc:"What can be asked of the task, or of the story, instead"`
 	Details map[string]any `json:"details,omitempty" doc:"Machine-readable facts, such as the path of a cycle"`
 }
 
@@ -28,8 +28,8 @@ type Problem struct {
 func ProblemOf(e *work.Error) *Problem {
 	p := &Problem{Status: HTTPStatus(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
 	for key, value := range e.Details {
-		if allowed, ok := value.([]work.Action); ok && key == "allowed" {
-			p.Allowed = append([]work.Action{}, allowed...) // nothing is allowed: say so
+		if allowed := words(value); allowed != nil && key == "allowed" {
+			p.Allowed = allowed
 			continue
 		}
 		if p.Details == nil {
@@ -38,6 +38,28 @@ func ProblemOf(e *work.Error) *Problem {
 		p.Details[key] = value
 	}
 	return p.Fill()
+}
+
+// words are the actions of a task, or the acts of a story, as texts; not nil where
+// nothing is allowed, which must be said, too.
+func words(value any) []string {
+	switch allowed := value.(type) {
+	case []work.Action:
+		return texts(allowed)
+	case []work.Act:
+		return texts(allowed)
+	case []string: // of a problem that came over HTTP
+		return texts(allowed)
+	}
+	return nil
+}
+
+func texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, word := range list {
+		out[i] = string(word)
+	}
+	return out
 }
 
 // Bug logs an error that nobody may see, once, and gives what is shown instead: the

@@ -47,7 +47,11 @@ func (s *Service) ApprovePlan(ctx context.Context, in ApproveInput) (*Approved, 
 	if in.Draft || story.Status != work.Draft { // the second: a repeated request
 		return s.approved(ctx, story)
 	}
-	return s.approve(ctx, by, story)
+	out, err := s.approve(ctx, by, story)
+	if e, ok := work.AsError(err); ok && e.Reason == "story_status" && in.IdempotencyKey != "" { // the same request was quicker
+		return s.approved(ctx, story)
+	}
+	return out, err
 }
 
 // begin makes a story in a tree of its own, or finds the one that an equal
