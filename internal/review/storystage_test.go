@@ -19,7 +19,7 @@ func part(name string, after ...string) work.PlanTask {
 
 // plan is a plan of parts.
 func plan(policy string, parts ...work.PlanTask) *work.Plan {
-	return &work.Plan{Name: "Log in", Goal: "people can log in", Policy: policy, Tasks: parts}
+	return &work.Plan{Name: "Log in", Goal: "people can log in", BranchName: "story/log-in", Policy: policy, Tasks: parts}
 }
 
 // write begins a story without a planner.
@@ -166,6 +166,7 @@ func shippable(t *testing.T, change ...func(*work.Project)) (*stage, *work.Story
 	s.run("R", success("r1"))
 	s.ask(work.AcceptTask{Task: "R"})
 	s.status(story, work.Shippable)
+	s.effects = nil // of the review, mostly
 	return s, story
 }
 

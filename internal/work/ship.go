@@ -399,7 +399,7 @@ func (c StopDeploy) apply(s *Step) error {
 
 // mayCancelShip refuses to cancel a story whose target has moved, or may be
 // moving now.
-func (t *Tree) mayCancelShip() error {
+func (t *Tree) mayCancelShip() *Error {
 	story := t.Story
 	if story == nil || story.Status != Shipping {
 		return nil
@@ -408,12 +408,12 @@ func (t *Tree) mayCancelShip() error {
 	case ShipAccept, ShipValidate:
 		return nil
 	case ShipLand:
-		return t.storyRefused(Errorf(Illegal, "story %s is being landed", story.ID).WithReason("shipping").WithHint("abort its merge %s first, if that is conflicted", story.Ship.MergeID))
+		return Errorf(Illegal, "story %s is being landed", story.ID).WithReason("shipping").WithHint("abort its merge %s first, if that is conflicted", story.Ship.MergeID)
 	case ShipPull:
-		return t.storyRefused(Errorf(Illegal, "story %s waits for its pull request", story.ID).WithReason("shipping").WithHint("close the pull request first"))
+		return Errorf(Illegal, "story %s waits for its pull request", story.ID).WithReason("shipping").WithHint("close the pull request first")
 	case ShipPush, ShipDeploy, ShipSmoke:
 	}
-	return t.storyRefused(Errorf(Illegal, "story %s is landed already", story.ID).WithReason("shipping").WithHint("stop-deploy ends a running deployment"))
+	return Errorf(Illegal, "story %s is landed already", story.ID).WithReason("shipping").WithHint("stop-deploy ends a running deployment")
 }
 
 // redeliverShip gives again what a ship, or a story's branch, waits for.

@@ -346,7 +346,7 @@ func (c CancelStory) apply(s *Step) error {
 		return err
 	}
 	if err := s.Tree.mayCancelShip(); err != nil {
-		return err
+		return s.Tree.storyRefused(err)
 	}
 	if err := s.act(ActCancel); err != nil {
 		return err
@@ -420,7 +420,6 @@ func (s *Step) planMissing(t *Task) (bool, error) {
 		return true, s.ended(t, OnFail, "no usable plan, twice: "+story.PlanError)
 	}
 	t.Book.SentBack = true
-	t.Interactions = append(t.Interactions, Interaction{Answer: "Your run ended without a usable plan: " + story.PlanError + ". Report it with report_plan.", At: s.Now})
 	return true, s.requeue(t, s.Tree.Execution(t.Book.Current), "it ended without a usable plan")
 }
 
