@@ -15,7 +15,8 @@ import (
 type Forge interface {
 	// Open opens the pull request of a branch, or finds the one that is open.
 	Open(ctx context.Context, r PullRequest) (work.Pull, error)
-	// Look says how a pull request stands.
+	// Look says how a pull request stands. When its checks cannot be read, the rest
+	// comes beside the error.
 	Look(ctx context.Context, r PullRequest, number int) (PullLook, error)
 }
 
@@ -208,8 +209,12 @@ func (e *Engine) seePull(ctx context.Context, s *shipment) (work.PullSeen, error
 		return seen, err
 	}
 	look, err := e.o.Forge.Look(ctx, s.request, s.known.Number)
-	if err != nil {
+	_, limited := errors.AsType[*LaterError](err)
+	if err != nil && (look.Pull.State == "" || limited || passes(err)) {
 		return work.PullSeen{}, err
+	}
+	if err != nil { // it can be followed without its checks
+		look.Pull.Checks = "unknown: " + explain(err)
 	}
 	seen := work.PullSeen{Pull: look.Pull, Commit: look.Commit, Red: look.Red}
 	if look.Pull.State == openPull && look.Pull.Head != s.request.Commit {
