@@ -172,7 +172,7 @@ func TestStory_CheckedShipMeetsAConflictTooOften(t *testing.T) {
 }
 
 func TestStory_CheckedIsValidatedBeforeTheTargetMoves(t *testing.T) {
-	s, story := flagged(t, validated(), gated)
+	s, story := flagged(t, validated())
 	s.tell(work.ShipStory{})
 	s.integrates(planTwo)
 	s.step(work.ShipValidate)
