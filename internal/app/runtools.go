@@ -67,6 +67,7 @@ type RunReport struct {
 	Blocker string
 	Verdict *work.Verdict
 	Plan    *PlanInput
+	Misfits []string // what of the plan could not be read: it is refused, with all else that is wrong
 	Lessons *[]string
 }
 
@@ -75,6 +76,7 @@ type RunContext struct {
 	Task         *work.Task         `json:"task"`
 	Criteria     []string           `json:"criteria"`
 	Parent       *work.Task         `json:"parent,omitempty"`
+	Story        *StoryContext      `json:"story,omitempty"`
 	Siblings     []*work.Task       `json:"siblings"`
 	Lessons      []string           `json:"lessons"`
 	Interactions []work.Interaction `json:"interactions"`
@@ -83,6 +85,15 @@ type RunContext struct {
 	Gates        []work.GateResult  `json:"gates,omitempty"`
 	Verdicts     []RoleVerdict      `json:"verdicts,omitempty"` // of this round
 	History      []Round            `json:"history,omitempty"`
+}
+
+// StoryContext is what an agent can know of the story it works for.
+type StoryContext struct {
+	ID        work.StoryID `json:"id"`
+	Name      string       `json:"name"`
+	Goal      string       `json:"goal,omitempty"`
+	Spec      string       `json:"spec,omitempty"`
+	PlanError string       `json:"plan_error,omitempty"` // what is wrong with the plan that was reported last
 }
 
 // Rejection is why the attempt before was not accepted.
@@ -243,7 +254,7 @@ func (s *Service) Report(ctx context.Context, c RunCaller, r RunReport) error {
 		}
 	}
 	if r.Plan != nil {
-		return s.reportPlan(ctx, c, r.Plan.plan())
+		return s.reportPlan(ctx, c, r.Plan.plan(), r.Misfits)
 	}
 	if r.Lessons != nil {
 		return s.reportLessons(ctx, c, *r.Lessons)
@@ -253,11 +264,14 @@ func (s *Service) Report(ctx context.Context, c RunCaller, r RunReport) error {
 
 // reportPlan takes a planner's plan, or tells it in place what is wrong with it;
 // that is kept for the case that it does not mend it.
-func (s *Service) reportPlan(ctx context.Context, c RunCaller, plan *work.Plan) error {
+func (s *Service) reportPlan(ctx context.Context, c RunCaller, plan *work.Plan, misfits []string) error {
 	if err := s.use(ctx, c, ToolPlan); err != nil {
 		return err
 	}
-	err := s.Do(ctx, c.Tree, c.actor(), work.Report{Execution: c.Execution, Plan: plan})
+	err := plan.Check(misfits...)
+	if err == nil {
+		err = s.Do(ctx, c.Tree, c.actor(), work.Report{Execution: c.Execution, Plan: plan})
+	}
 	if e, ok := work.AsError(err); ok && e.Reason == "plan" {
 		if kept := s.Do(ctx, c.Tree, c.actor(), work.PlanRefused{Execution: c.Execution, Problems: e.Message}); kept != nil {
 			return kept
@@ -292,10 +306,13 @@ func (s *Service) Context(ctx context.Context, c RunCaller) (*RunContext, error)
 
 func contextOf(tree *work.Tree, t *work.Task) *RunContext {
 	out := &RunContext{
-		Task: copied(t), Criteria: t.AcceptanceCriteria, Siblings: []*work.Task{}, Lessons: tree.Project.Lessons, Interactions: t.Interactions,
+		Task: copied(t), Criteria: t.AcceptanceCriteria, Siblings: []*work.Task{}, Lessons: recent(tree.Project.Lessons), Interactions: t.Interactions,
 	}
 	if t.RejectionComment != "" || len(t.RejectionFindings) > 0 {
 		out.Rejection = &Rejection{Comment: t.RejectionComment, Findings: t.RejectionFindings}
+	}
+	if y := tree.Story; y != nil {
+		out.Story = &StoryContext{ID: y.ID, Name: y.Name, Goal: y.Goal, Spec: y.Spec, PlanError: y.PlanError}
 	}
 	if parent := tree.Task(t.ParentTaskID); parent != nil {
 		out.Parent = copied(parent)

@@ -67,7 +67,7 @@ func open(t *testing.T, path string) *server {
 		}
 	})
 	s.Service = app.New(app.Options{
-		Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Tokens: s.store,
+		Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Stories: s.store, Tokens: s.store,
 		Diffs: fixed{}, Transcripts: fixed{}, Agents: fixed{}, Repositories: fixed{},
 		IDs: app.RandomIDs{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Defaults: app.Defaults{Agent: "command", Timeout: 30 * time.Minute, Wall: time.Hour, JudgeTimeout: 10 * time.Minute},
 	})
@@ -377,7 +377,7 @@ func TestFailedCommitIsForgotten(t *testing.T) {
 		}
 		defer func() { _ = s.store.Close() }()
 		s.Service = app.New(app.Options{
-			Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Tokens: s.store, Agents: fixed{}, Repositories: fixed{},
+			Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Stories: s.store, Tokens: s.store, Agents: fixed{}, Repositories: fixed{},
 			IDs: app.RandomIDs{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Defaults: app.Defaults{Agent: "command", Timeout: 30 * time.Minute, Wall: time.Hour, JudgeTimeout: 10 * time.Minute},
 		})
 		full = false

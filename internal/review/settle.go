@@ -216,8 +216,10 @@ func decide(s *work.Step, p Policy, t *work.Task, deciding, heard []*work.Task) 
 	if approved {
 		return approve(s, p, t, why.dissent)
 	}
-	for _, j := range heard {
-		why.findings = append(why.findings, owned(j)...)
+	if len(why.findings) == 0 { // else the arbiter's list is what the fix works on
+		for _, j := range heard {
+			why.findings = append(why.findings, owned(j)...)
+		}
 	}
 	return reject(s, p, t, why)
 }
