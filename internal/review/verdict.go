@@ -171,21 +171,24 @@ func reject(s *work.Step, p Policy, t *work.Task, why rejection) error {
 	if t.AttemptNo-1 >= p.Fixes+t.ExtraFixes {
 		return report(s, t, work.HoldCap, fmt.Sprintf("rejected again after %d fix attempts", t.AttemptNo-1), why)
 	}
-	if reason, stuck := stalemate(t.RejectionFindings, why.findings); stuck {
+	if reason, stuck := stalemate(s.Tree.Chain(t.Position()), why.findings); stuck {
 		return report(s, t, work.HoldStalemate, reason, why)
 	}
 	s.Decided(t, false, why.report, why.dissent...)
 	return s.SpawnFix(t, work.Fix{Comment: why.report, Findings: why.findings})
 }
 
-// stalemate compares the findings of two rounds: repeated or growing ones need a
-// person. Gates count by what they print alone: when they pass at last, the
+// stalemate compares the findings with those that the attempts of a place have
+// answered: repeated or growing ones need a person, also where work is undone and
+// done again. Gates count by what they print alone: when they pass at last, the
 // judges behind them speak for the first time.
-func stalemate(before, now work.Findings) (reason string, stuck bool) {
-	if len(now) > 0 && now.Same(before) {
-		return "the same findings as before", true
+func stalemate(attempts []*work.Task, now work.Findings) (reason string, stuck bool) {
+	for _, a := range attempts {
+		if len(now) > 0 && now.Same(a.RejectionFindings) {
+			return "the same findings as before", true
+		}
 	}
-	was, is := opinions(before), opinions(now)
+	was, is := opinions(attempts[len(attempts)-1].RejectionFindings), opinions(now)
 	if was > 0 && is > was {
 		return fmt.Sprintf("the findings grow: %d before, %d now", was, is), true
 	}
