@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"internal/engine":    {"internal/app", "internal/work", "internal/agent", "internal/git", "internal/sandbox"},
 	"internal/agent":     {"internal/sandbox"},
 	"internal/git":       {},
+	"internal/forge":     {},
 	"internal/sandbox":   {},
 	"internal/config":    {},
 	"internal/telemetry": {},
