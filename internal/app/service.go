@@ -18,6 +18,7 @@ type Options struct {
 	Lists        Lists
 	Settings     Settings
 	Stories      Stories
+	Templates    TemplateFiles
 	Tokens       Tokens
 	Diffs        Diffs
 	Transcripts  Transcripts
