@@ -61,7 +61,7 @@ func Operations() []Operation {
 		op("Elaborate", as("POST /api/stories/elaborate"), as("story elaborate"), as("elaborate_story")),
 		op("ApprovePlan", as("POST /api/stories/approve"), as("story approve"), as("approve_plan")),
 		op("Stories", as("GET /api/stories"), as("story list"), as("list_stories")),
-		op("Story", as("GET /api/stories/{id}"), as("story show", "story wait"), as("show_story")),
+		op("Story", as("GET /api/stories/{id}"), as("story show", "story plan", "story wait", "story watch"), as("show_story")),
 		op("EditStory", as("PATCH /api/stories/{id}"), as("story set"), as("change_story")),
 		op("ApproveStory", as("POST /api/stories/{id}/approve"), as("story approve"), as("approve_story")),
 		op("AcceptStory", as("POST /api/stories/{id}/accept"), as("story accept"), as("accept_story")),

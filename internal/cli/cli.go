@@ -24,6 +24,7 @@ type Deps struct {
 	Terminal   bool       // Out is a terminal
 	InTerminal bool       // In is one: somebody can be asked
 	Width      func() int // columns of Out now; 0, or no function: not known
+	Height     func() int // lines of Out now, likewise
 	Now        func() time.Time
 	Version    string
 
@@ -158,7 +159,7 @@ limit is exhausted, 7 unavailable or timed out, 8 the awaited task ended badly,
 
 func newRootCommand(s *shell) *cobra.Command {
 	root := newGroup("claudomator", "Turn goals into shipped code with coding agents",
-		newRunCommand(s), newServeCommand(s), newProjectCommand(s), newTaskCommand(s), newMergeCommand(s), newAttentionCommand(s),
+		newRunCommand(s), newServeCommand(s), newProjectCommand(s), newTaskCommand(s), newStoryCommand(s), newEpicCommand(s), newMergeCommand(s), newAttentionCommand(s),
 		newEventsCommand(s), newDiskCommand(s), newRescueCommand(s), newRoleCommand(s), newAgentCommand(s), newTokenCommand(s), newToolCommand(s), newScriptedCommand(s), newConfigCommand(s),
 		newDoctorCommand(s), newDemoCommand(s), newVersionCommand(s), newCompletionCommand(s))
 	root.Long = rootHelp

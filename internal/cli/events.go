@@ -23,28 +23,30 @@ func newAttentionCommand(s *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.show(list(items), func(p *page) { p.attention(items) })
+			return s.show(list(items), func(p *page) {
+				if len(items) == 0 {
+					p.line("nothing needs you")
+				}
+				p.attention(items, "")
+			})
 		}),
 	}
 }
 
-func (p *page) attention(items []work.Item) {
-	if len(items) == 0 {
-		p.line("nothing needs you")
-		return
-	}
+func (p *page) attention(items []work.Item, indent string) {
 	ids := make([]string, len(items))
 	for i, item := range items {
 		ids[i] = itemID(item)
 	}
 	short := shorten(ids)
 	for i, item := range items {
-		p.line("%s  %s  %s", short(ids[i]), p.style(yellow, string(item.Kind)), p.style(bold, inert(item.Name)))
+		p.line("%s%s  %s  %s", indent, short(ids[i]), p.style(yellow, string(item.Kind)), p.style(bold, inert(item.Name)))
 		if text := orElse(item.Text, strings.TrimPrefix(holdText(item.Hold), ", ")); text != "" {
-			p.line("  %s", inert(text))
+			p.paragraph("", indent+"  ", inert(text))
 		}
-		if actions := actionWords(item.Actions); actions != "" {
-			p.line("  %s", p.style(dim, "possible: "+actions))
+		possible := strings.Join(slices.DeleteFunc([]string{actWords(item.Acts), actionWords(item.Actions)}, func(s string) bool { return s == "" }), ", ")
+		if possible != "" {
+			p.paragraph(dim, indent+"  ", "possible: "+possible)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func (s *shell) report(err error, args []string) int {
 
 // whereToLook names the list in which what was not found would stand.
 func whereToLook(message string) string {
-	for _, noun := range []string{"task", "project", "merge", "role", "token"} {
+	for _, noun := range []string{"task", "story", "epic", "project", "merge", "role", "token"} {
 		if strings.Contains(message, "no "+noun+" ") {
 			return "claudomator " + noun + " list shows which there are"
 		}

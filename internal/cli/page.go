@@ -12,12 +12,13 @@ import (
 type page struct {
 	text  strings.Builder
 	color bool
-	width int // columns; 0: no limit
+	ascii bool // trees are drawn without box characters
+	width int  // columns; 0: no limit
 	now   time.Time
 }
 
 func (s *shell) page() *page {
-	p := &page{now: s.Now(), color: s.colors()}
+	p := &page{now: s.Now(), color: s.colors(), ascii: !s.unicode()}
 	if s.Terminal && s.Width != nil {
 		p.width = s.Width()
 	}
@@ -33,6 +34,16 @@ func (s *shell) colors() bool {
 		return true
 	}
 	return s.Terminal && s.env("CLICOLOR") != "0" && s.env("TERM") != "dumb"
+}
+
+// unicode is false where the locale names another character set than UTF-8.
+func (s *shell) unicode() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale := strings.ToLower(s.env(name)); locale != "" {
+			return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
+		}
+	}
+	return true // nothing is said: most terminals are
 }
 
 // show prints an answer: the value itself for programs, or what text writes
@@ -213,16 +224,29 @@ func (p *page) style(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
+// uncolored is a text without the codes of style.
+func uncolored(text string) string {
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "\x1b[")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		_, text, _ = strings.Cut(after, "m")
+	}
+}
+
 // colorOf is the colour of a state word.
 func colorOf(word string) string {
 	switch strings.ToLower(word) {
-	case "completed", "success", "landed", "approved", "ok":
+	case "completed", "success", "landed", "approved", "ok", "deployed", "passed":
 		return green
-	case "running":
+	case "running", "in_progress", "validating", "shipping":
 		return cyan
-	case "ready", "blocked", "question", "conflicted", "warn":
+	case "ready", "blocked", "question", "conflicted", "warn", "draft", "review_ready", "shippable", "asks":
 		return yellow
-	case "failed", "timed_out", "budget_exceeded", "lost", "refused", "rejected", "silent", "fail":
+	case "failed", "timed_out", "budget_exceeded", "lost", "refused", "rejected", "silent", "fail", "needs_fix", "deploy_failed", "no verdict":
 		return red
 	case "pending", "queued", "cancelled", "aborted", "nothing_to_land", "dropped":
 		return dim

@@ -82,11 +82,16 @@ func newProjectSetCommand(s *shell) *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use: "set NAME", Short: "Change a project; what is not given stays", Args: takes("NAME"),
-		Example:           "  claudomator project set shop --policy human --max-fixes 2",
+		Long: "Change a project. What is not given stays; a list that is given replaces the old one, and one\n" +
+			"empty text (--validate \"\", --lesson \"\") takes it away.",
+		Example: "  claudomator project set shop --policy human --max-fixes 2\n  claudomator project set shop --ship-mode pull_request --forge-token-env FORGE_TOKEN\n" +
+			"  claudomator project set shop --drop-lesson 2,3 --add-lesson \"make test needs the database of make db\"",
 		ValidArgsFunction: s.completeProjects,
 	}
 	in.define(c)
 	c.Flags().StringVar(&name, "name", "", "a new name")
+	c.Flags().StringArrayVar(&in.addLessons, "add-lesson", nil, "one more thing that agents should know (repeatable)")
+	c.Flags().IntSliceVar(&in.dropLessons, "drop-lesson", nil, "numbers of lessons to take away, as project show has them")
 	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
 		input, err := in.input(c)
 		if err != nil {
@@ -95,12 +100,14 @@ func newProjectSetCommand(s *shell) *cobra.Command {
 		if c.Flags().Changed("name") {
 			input.Name = &name
 		}
-		if input.Limits != nil { // those that were not given stay
+		if input.Limits != nil || input.Forge != nil || in.edits() { // what was not given of these stays
 			now, err := api.Project(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			in.keep(c, input.Limits, now.Limits)
+			if err := in.keep(c, &input, now); err != nil {
+				return err
+			}
 		}
 		p, err := api.SetProject(ctx, args[0], input)
 		if err != nil {
@@ -136,7 +143,10 @@ func (s *shell) removed(id, what string) error {
 // projectFlags are the flags that add and set share.
 type projectFlags struct {
 	repo, branch, setup, deploy, policy, agent, isolation string
-	validate, policyFor, env, lessons                     []string
+	shipMode, forgeKind, forgeAPI, forgeTokenEnv          string
+	validate, policyFor, env, lessons, evaluators         []string
+	addLessons                                            []string
+	dropLessons                                           []int
 	maxFixes, slots                                       int
 	timeout, silence                                      time.Duration
 	autoLand                                              bool
@@ -150,11 +160,16 @@ func (f *projectFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.setup, "setup", "", "command that prepares a fresh workspace")
 	flags.StringArrayVar(&f.validate, "validate", nil, "gate command that checks the work (repeatable)")
 	flags.StringVar(&f.deploy, "deploy", "", "command that deploys what was shipped")
+	flags.StringVar(&f.shipMode, "ship-mode", "", "direct: the branch is moved; pull_request: it is merged at the forge")
+	flags.StringVar(&f.forgeKind, "forge-kind", "", "github or gitea (Forgejo too); by the remote's host when left out")
+	flags.StringVar(&f.forgeAPI, "forge-api", "", "base address of the forge's API, where it is not the host's usual one")
+	flags.StringVar(&f.forgeTokenEnv, "forge-token-env", "", "environment variable of the server that holds the forge's token")
 	flags.StringVar(&f.policy, "policy", "", "review policy: none, human, checked or arbitrated")
 	flags.StringArrayVar(&f.policyFor, "policy-for", nil, "ROLE/DEPTH=POLICY, either may be * (repeatable)")
 	flags.StringVar(&f.agent, "agent", "", "agent type that works where a task names none")
 	flags.StringVar(&f.isolation, "isolation", "", "none, sandbox or container")
 	flags.IntVar(&f.maxFixes, "max-fixes", 0, "fix attempts before a person decides")
+	flags.StringArrayVar(&f.evaluators, "evaluator", nil, "role that judges in an arbitrated review; all four when left out (repeatable)")
 	flags.BoolVar(&f.autoLand, "auto-land", false, "land accepted work without being asked")
 	flags.IntVar(&f.slots, "slots", 0, "executions that run at once; 0: no limit of its own")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long an execution may run")
@@ -181,6 +196,19 @@ func (f *projectFlags) input(c *cobra.Command) (app.ProjectInput, error) {
 	given(c, "max-fixes", &in.MaxFixes, f.maxFixes)
 	given(c, "auto-land", &in.AutoLand, f.autoLand)
 	given(c, "lesson", &in.Lessons, emptied(f.lessons))
+	roles := []work.Role{}
+	for _, role := range emptied(f.evaluators) {
+		roles = append(roles, work.Role(role))
+	}
+	given(c, "evaluator", &in.Evaluators, roles)
+	mode := work.ShipMode(f.shipMode)
+	if f.shipMode == "direct" {
+		mode = work.ShipDirectly
+	}
+	given(c, "ship-mode", &in.ShipMode, mode)
+	if c.Flags().Changed("forge-kind") || c.Flags().Changed("forge-api") || c.Flags().Changed("forge-token-env") {
+		in.Forge = &work.Forge{Kind: f.forgeKind, API: f.forgeAPI, TokenEnv: f.forgeTokenEnv}
+	}
 	policies, err := pairs(c, "policy-for", f.policyFor)
 	if err != nil {
 		return in, err
@@ -197,17 +225,54 @@ func (f *projectFlags) input(c *cobra.Command) (app.ProjectInput, error) {
 	return in, nil
 }
 
-// keep takes over the limits that no flag has given.
-func (f *projectFlags) keep(c *cobra.Command, limits *work.Limits, now work.Limits) {
-	if !c.Flags().Changed("slots") {
-		limits.Slots = now.Slots
+// edits is true when single lessons are added or taken away.
+func (f *projectFlags) edits() bool { return len(f.addLessons) > 0 || len(f.dropLessons) > 0 }
+
+// keep takes over what no flag has given of limits, forge and lessons.
+func (f *projectFlags) keep(c *cobra.Command, in *app.ProjectInput, now *work.Project) error {
+	kept := func(flag string) bool { return !c.Flags().Changed(flag) }
+	if limits := in.Limits; limits != nil {
+		if kept("slots") {
+			limits.Slots = now.Limits.Slots
+		}
+		if kept("timeout") {
+			limits.Timeout = now.Limits.Timeout
+		}
+		if kept("silence") {
+			limits.Silence = now.Limits.Silence
+		}
 	}
-	if !c.Flags().Changed("timeout") {
-		limits.Timeout = now.Timeout
+	if forge := in.Forge; forge != nil {
+		if kept("forge-kind") {
+			forge.Kind = now.Forge.Kind
+		}
+		if kept("forge-api") {
+			forge.API = now.Forge.API
+		}
+		if kept("forge-token-env") {
+			forge.TokenEnv = now.Forge.TokenEnv
+		}
 	}
-	if !c.Flags().Changed("silence") {
-		limits.Silence = now.Silence
+	if !f.edits() {
+		return nil
 	}
+	if in.Lessons != nil {
+		return usageError(c, "--lesson replaces all lessons: it does not go with --add-lesson and --drop-lesson")
+	}
+	lessons := []string{}
+	for i, lesson := range now.Lessons {
+		if !slices.Contains(f.dropLessons, i+1) {
+			lessons = append(lessons, lesson)
+		}
+	}
+	for _, n := range f.dropLessons {
+		if n < 1 || n > len(now.Lessons) {
+			return usageError(c, "there is no lesson %d: the project has %d", n, len(now.Lessons)).WithHint("claudomator project show %s numbers them", now.Name)
+		}
+	}
+	lessons = append(lessons, f.addLessons...)
+	in.Lessons = &lessons
+	return nil
 }
 
 // given sets a field of an input to what a flag was given as.
@@ -278,11 +343,33 @@ func (s *shell) showProject(x *work.Project) error {
 		if x.AutoLand {
 			p.field("auto land", "yes")
 		}
-		for _, lesson := range x.Lessons {
-			p.field("lesson", lesson)
+		if x.ShipMode != work.ShipDirectly {
+			p.field("ship mode", string(x.ShipMode))
+		}
+		p.field("forge", forgeText(x.Forge))
+		var evaluators []string
+		for _, role := range x.Evaluators {
+			evaluators = append(evaluators, string(role))
+		}
+		p.field("evaluators", strings.Join(evaluators, ", "))
+		for i, lesson := range x.Lessons {
+			p.field("lesson "+strconv.Itoa(i+1), lesson)
 		}
 		p.field("created", p.ago(x.CreatedAt))
 	})
+}
+
+func forgeText(f work.Forge) string {
+	var parts []string
+	for _, part := range []string{f.Kind, f.API} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if f.TokenEnv != "" {
+		parts = append(parts, "token in "+f.TokenEnv)
+	}
+	return strings.Join(parts, ", ")
 }
 
 func limitsText(l work.Limits) string {

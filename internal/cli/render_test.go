@@ -71,7 +71,7 @@ func rendered(t *testing.T, width int, colored bool) string {
 	if inColor != colored {
 		t.Errorf("colours: %t", inColor)
 	}
-	text := stripped(all.String())
+	text := uncolored(all.String())
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if columns(line) > width && !strings.HasPrefix(line, "====") && !strings.HasPrefix(line, "  claudomator ") { // commands are copied whole
@@ -96,19 +96,6 @@ func summarized(t *testing.T, api *fake, terminal func(*Deps)) string {
 	}
 	at := strings.LastIndex(r.out, "READY")
 	return r.out[max(strings.LastIndex(r.out[:at], "\n"), 0)+1:]
-}
-
-// stripped is a text without its colours.
-func stripped(text string) string {
-	var out strings.Builder
-	for {
-		before, after, found := strings.Cut(text, "\x1b[")
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		_, text, _ = strings.Cut(after, "m")
-	}
 }
 
 // TestColors: a wish in the environment counts before what the terminal can do.

@@ -53,23 +53,12 @@ func newTaskListCommand(s *shell) *cobra.Command {
 
 // listTasks goes through the pages, as far as it is asked to.
 func (s *shell) listTasks(ctx context.Context, api app.API, q app.TaskQuery) error {
-	const page500 = 500 // the largest page
-	most, all, more := q.Limit, []*work.Task{}, false
-	for {
-		q.Limit = page500
-		if most > 0 {
-			q.Limit = min(page500, most-len(all))
-		}
-		got, err := api.Tasks(ctx, q)
-		if err != nil {
-			return err
-		}
-		all = append(all, got.Items...)
-		q.After = got.Next
-		more = got.Next != ""
-		if !more || (most > 0 && len(all) >= most) {
-			break
-		}
+	all, more, err := pages(q.Limit, func(after string, limit int) (app.Page[*work.Task], error) {
+		q.After, q.Limit = after, limit
+		return api.Tasks(ctx, q)
+	})
+	if err != nil {
+		return err
 	}
 	projects, err := projectNames(ctx, api, s.format)
 	if err != nil {
@@ -81,6 +70,28 @@ func (s *shell) listTasks(ctx context.Context, api app.API, q app.TaskQuery) err
 			p.line("%s", p.style(dim, "there are more: raise --limit, or set it to 0"))
 		}
 	})
+}
+
+// pages reads a list page by page, at most so many of it (0: all), and tells
+// whether there is more.
+func pages[T any](most int, read func(after string, limit int) (app.Page[T], error)) (all []T, more bool, err error) {
+	const page500 = 500 // the largest page
+	all = []T{}
+	for after := ""; ; {
+		limit := page500
+		if most > 0 {
+			limit = min(page500, most-len(all))
+		}
+		got, err := read(after, limit)
+		if err != nil {
+			return nil, false, err
+		}
+		all = append(all, got.Items...)
+		after = got.Next
+		if after == "" || (most > 0 && len(all) >= most) {
+			return all, after != "", nil
+		}
+	}
 }
 
 // projectNames maps ids to names; programs do not need it.

@@ -108,32 +108,52 @@ func newTaskAcceptCommand(s *shell) *cobra.Command {
 }
 
 func newTaskRejectCommand(s *shell) *cobra.Command {
-	var text texts
-	var in app.RejectInput
-	var at []string
+	var f rejectFlags
 	c := &cobra.Command{
 		Use: "reject ID [TEXT]", Short: "Reject READY work: a fix attempt begins, with what you say", Args: takes("ID", "[TEXT]"),
 		Example: "  claudomator task reject basket -m \"the total is wrong for empty baskets\"\n" +
 			"  claudomator task reject basket -m \"see below\" --at basket.go:12=\"divides by zero\"",
 		ValidArgsFunction: s.completeTasks,
 	}
-	text.define(c)
-	c.Flags().StringArrayVar(&at, "at", nil, "FILE[:LINE]=TEXT about one place (repeatable)")
-	c.Flags().IntVar(&in.Extra, "extra", 0, "allow so many more fix attempts")
+	f.define(c)
 	c.RunE = s.call(func(ctx context.Context, api app.API, args []string) error {
-		var err error
-		if in.Findings, err = findings(c, at); err != nil {
+		in, err := f.input(c, s, args[1:])
+		if err != nil {
 			return err
-		}
-		if len(args) > 1 || c.Flags().Changed("message") || text.file != "" || len(at) == 0 {
-			if in.Comment, err = text.read(c, s, args[1:]); err != nil {
-				return err
-			}
 		}
 		view, err := api.RejectTask(ctx, args[0], in)
 		return s.acted(view, err)
 	})
 	return c
+}
+
+// rejectFlags are what a rejection is made of.
+type rejectFlags struct {
+	text  texts
+	at    []string
+	extra int
+}
+
+func (f *rejectFlags) define(c *cobra.Command) {
+	f.text.define(c)
+	c.Flags().StringArrayVar(&f.at, "at", nil, "FILE[:LINE]=TEXT about one place (repeatable)")
+	c.Flags().IntVar(&f.extra, "extra", 0, "allow so many more fix attempts")
+}
+
+// input reads the comment, which places can stand for.
+func (f *rejectFlags) input(c *cobra.Command, s *shell, args []string) (app.RejectInput, error) {
+	in := app.RejectInput{Extra: f.extra}
+	var err error
+	if in.Findings, err = findings(c, f.at); err != nil {
+		return in, err
+	}
+	if f.extra < 0 {
+		return in, usageError(c, "--extra must not be negative")
+	}
+	if len(args) > 0 || c.Flags().Changed("message") || f.text.file != "" || len(f.at) == 0 {
+		in.Comment, err = f.text.read(c, s, args)
+	}
+	return in, err
 }
 
 // findings reads FILE[:LINE]=TEXT.

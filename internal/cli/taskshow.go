@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,15 +32,33 @@ func newTaskShowCommand(s *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if slices.Contains(view.Actions, work.DoSubmit) {
+				d.byHand = s.workspace(view.ID)
+			}
 			return s.show(view, func(p *page) { p.dossier(d) })
 		}),
 	}
+}
+
+// workspace names the folder in which a task's work can be done by hand.
+func (s *shell) workspace(id work.TaskID) string {
+	server := orElse(s.server, s.env("CLAUDOMATOR_SERVER"))
+	dir := s.folder()
+	local, err := line(filepath.Join(dir, "server"))
+	path := filepath.Join(dir, "workspaces", string(id))
+	if dir != "" && err == nil && (server == "" || strings.TrimRight(server, "/") == strings.TrimRight(local, "/")) {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return filepath.Join("workspaces", string(id)) + " of the server's data folder"
 }
 
 // dossier is all that people are told about a task.
 type dossier struct {
 	*app.TaskView
 	project    string
+	byHand     string // how work is done by hand, where that is possible
 	executions []*work.Execution
 	judges     []*work.Task
 	children   []*app.TreeNode
@@ -78,6 +98,10 @@ func (p *page) dossier(d dossier) {
 	}
 	if actions := actionWords(d.Actions); actions != "" {
 		p.paragraph("", "", "possible now: "+actions)
+	}
+	if d.byHand != "" {
+		p.paragraph("", "", "by hand: work in "+d.byHand+", then:")
+		p.next("task submit "+string(d.ID), "takes what is there, and has it judged")
 	}
 	p.line("")
 	p.facts(d)
@@ -228,27 +252,32 @@ func (p *page) criteria(d dossier) {
 	}
 	p.heading("Acceptance criteria")
 	for _, c := range d.AcceptanceCriteria {
-		mark, how := "[ ]", ""
-		for _, judge := range d.judges {
-			if judge.Verdict == nil {
-				continue
-			}
-			i := slices.IndexFunc(judge.Verdict.Criteria, func(x work.Criterion) bool { return x.Criterion == c })
-			if i < 0 {
-				continue
-			}
-			found := judge.Verdict.Criteria[i]
-			mark, how = "[x]", found.How
-			if !found.Met {
-				mark = "[!]"
-				break
-			}
-		}
-		if how != "" {
-			how = " (" + how + ")"
-		}
-		p.paragraph("", "  ", mark+" "+c+how)
+		p.paragraph("", "  ", criterionLine(c, d.judges))
 	}
+}
+
+// criterionLine is a criterion, whether it is met, and how that was found.
+func criterionLine(c string, judges []*work.Task) string {
+	mark, how := "[ ]", ""
+	for _, judge := range judges {
+		if judge.Verdict == nil {
+			continue
+		}
+		i := slices.IndexFunc(judge.Verdict.Criteria, func(x work.Criterion) bool { return x.Criterion == c })
+		if i < 0 {
+			continue
+		}
+		found := judge.Verdict.Criteria[i]
+		mark, how = "[x]", found.How
+		if !found.Met {
+			mark = "[!]"
+			break
+		}
+	}
+	if how != "" {
+		how = " (" + how + ")"
+	}
+	return mark + " " + c + how
 }
 
 func (p *page) executions(all []*work.Execution) {
@@ -320,81 +349,4 @@ func (p *page) children(all []*app.TreeNode) {
 		rows = append(rows, []string{string(n.Task.ID), string(n.Task.State), waitsFor(n.Task), string(n.Task.Kind), n.Task.Name})
 	}
 	p.table("  ", []string{"ID", "STATE", "WAITS FOR", "KIND", "NAME"}, rows)
-}
-
-func newTaskTreeCommand(s *shell) *cobra.Command {
-	return &cobra.Command{
-		Use: "tree ID", Short: "Show the tree a task belongs to", Args: takes("ID"),
-		Example: "  claudomator task tree basket", ValidArgsFunction: s.completeTasks,
-		RunE: s.call(func(ctx context.Context, api app.API, args []string) error {
-			root, err := api.TaskTree(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return s.show(root, func(p *page) { p.tree(root, shorten(treeIDs(root)), "", "") })
-		}),
-	}
-}
-
-func treeIDs(n *app.TreeNode) []string {
-	ids := []string{string(n.Task.ID)}
-	for _, j := range n.Judges {
-		ids = append(ids, string(j.ID))
-	}
-	for _, child := range n.Children {
-		ids = append(ids, treeIDs(child)...)
-	}
-	return ids
-}
-
-// tree prints a place and what is below it; first leads to its own line, rest
-// to all others.
-func (p *page) tree(n *app.TreeNode, short func(string) string, first, rest string) {
-	p.line("%s%s", first, p.treeLine(n.Task, short, columns(first)))
-	below := len(n.Judges) + len(n.Children)
-	branch := func() (string, string) {
-		if below--; below == 0 {
-			return rest + "└─ ", rest + "   "
-		}
-		return rest + "├─ ", rest + "│  "
-	}
-	for _, j := range n.Judges {
-		to, _ := branch()
-		p.line("%s%s", to, p.treeLine(j, short, columns(to)))
-	}
-	for _, child := range n.Children {
-		to, on := branch()
-		p.tree(child, short, to, on)
-	}
-}
-
-func (p *page) treeLine(t *work.Task, short func(string) string, indent int) string {
-	const leastName, wantedName = 5, 12
-	id, state, on := short(string(t.ID)), string(t.State), ""
-	if waits := waitsFor(t); waits != "" {
-		on = " (" + waits + ")"
-	}
-	mark, color := "", dim
-	switch {
-	case t.Verdict != nil && t.Verdict.Approved:
-		mark, color = "  approved", green
-	case t.Verdict != nil:
-		mark, color = "  rejected", red
-	case t.Dropped:
-		mark = "  dropped"
-	}
-	attempt := ""
-	if t.AttemptNo > 1 {
-		attempt = fmt.Sprintf("  attempt %d", t.AttemptNo)
-	}
-	name := inert(t.Name)
-	if p.width > 0 {
-		const gaps = 4
-		used := indent + columns(id+state+mark+attempt) + gaps
-		if columns(on)+wantedName > p.width-used {
-			on = "" // the state alone, rather than no name
-		}
-		name = cut(name, max(p.width-used-columns(on), leastName))
-	}
-	return id + "  " + p.style(colorOf(state), state) + on + "  " + name + p.style(color, mark) + p.style(dim, attempt)
 }

@@ -114,7 +114,7 @@ func (w *waiter) verdict() error {
 		err := work.Errorf(work.Illegal, "task %s ended %s%s", v.ID, v.State, why).WithReason("ended_badly").With("state", v.State)
 		return badEnd{err.WithHint("claudomator task logs %s", v.ID)}
 	case len(w.states) > 0:
-		return work.Errorf(work.Illegal, "task %s is %s: it will not become %s", v.ID, v.State, joinStates(w.states)).WithReason("wrong_state")
+		return work.Errorf(work.Illegal, "task %s is %s: it will not become %s", v.ID, v.State, joinWords(w.states)).WithReason("wrong_state")
 	}
 	return nil
 }
@@ -260,10 +260,10 @@ func stateText(t *work.Task) string {
 	return string(t.State)
 }
 
-func joinStates(states []work.State) string {
-	words := make([]string, len(states))
-	for i, state := range states {
-		words[i] = string(state)
+func joinWords[T ~string](list []T) string {
+	words := make([]string, len(list))
+	for i, word := range list {
+		words[i] = string(word)
 	}
 	return strings.Join(words, " or ")
 }
@@ -277,6 +277,127 @@ func findNode(n *app.TreeNode, id work.TaskID) *app.TreeNode {
 		if found := findNode(child, id); found != nil {
 			return found
 		}
+	}
+	return nil
+}
+
+// storyWaiter follows a story.
+type storyWaiter struct {
+	api      app.API
+	ref      string
+	statuses []work.StoryStatus // empty: until it rests …
+	leaves   work.StoryStatus   // … or has another status than this one
+
+	view  *app.StoryView
+	about *app.TaskView // what its status hangs on: its planner, or what stands at its root
+	tasks waiter
+}
+
+// storyPace is how long a story that much happens to is let alone between looks.
+const storyPace = 250 * time.Millisecond
+
+func (w *storyWaiter) watch() *watch {
+	return &watch{api: w.api, since: w.since, look: w.look, pace: storyPace, concerns: func(e work.Event) bool {
+		return e.Tree == work.TreeID(w.view.RootTaskID)
+	}}
+}
+
+func (w *storyWaiter) since(ctx context.Context) (int64, error) {
+	view, err := w.api.Story(ctx, w.ref)
+	if err != nil {
+		return 0, err
+	}
+	w.ref = string(view.ID)
+	return lastEvent(ctx, w.api, string(view.RootTaskID))
+}
+
+func (w *storyWaiter) look(ctx context.Context) (bool, error) {
+	view, err := w.api.Story(ctx, w.ref)
+	if err != nil {
+		return false, err
+	}
+	w.view, w.about = view, nil
+	w.tasks = waiter{api: w.api, trees: map[work.TreeID]bool{}}
+	about := view.RootID
+	if view.Status == work.Draft {
+		about = view.Planner
+	}
+	if about != "" {
+		if w.about, err = w.tasks.current(ctx, string(about)); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case len(w.statuses) > 0:
+		return slices.Contains(w.statuses, view.Status) || view.Status == work.Deployed || w.endedBadly() != "", nil
+	case w.leaves != "" && view.Status != w.leaves:
+		return true, nil
+	}
+	return w.rests(ctx)
+}
+
+// rests is true when nothing automatic is left to happen to the story.
+func (w *storyWaiter) rests(ctx context.Context) (bool, error) {
+	switch w.view.Status {
+	case work.ReviewReady, work.Shippable, work.Deployed, work.DeployFailed, work.StoryCancelled:
+		return true, nil
+	case work.Shipping:
+		m, err := w.conflicted(ctx)
+		return m != nil, err
+	case work.Draft, work.InProgress, work.Validating, work.NeedsFix:
+	}
+	if w.about == nil {
+		return true, nil
+	}
+	return w.tasks.rests(ctx, w.about)
+}
+
+// conflicted is the landing of a ship that a conflict has paused, or nil.
+func (w *storyWaiter) conflicted(ctx context.Context) (*work.Merge, error) {
+	ship := w.view.Ship
+	if w.view.Status != work.Shipping || ship == nil || ship.Step != work.ShipLand || ship.MergeID == "" {
+		return nil, nil
+	}
+	m, err := w.api.Merge(ctx, string(ship.MergeID))
+	if err != nil || m.Status != work.MergeConflicted {
+		return nil, err
+	}
+	return m, nil
+}
+
+// endedBadly says how a story ended that came to no good end, "" for others.
+func (w *storyWaiter) endedBadly() string {
+	v, why := w.view, ""
+	if v.Ship != nil {
+		why = v.Ship.Error
+	}
+	what := "the task at its root"
+	if v.Status == work.Draft {
+		what = "its planner"
+	}
+	switch {
+	case v.Status == work.StoryCancelled:
+		return "is CANCELLED"
+	case v.Status == work.DeployFailed:
+		return strings.TrimSuffix("is DEPLOY_FAILED: "+why, ": ")
+	case w.about == nil || !w.about.State.EndedBadly() || v.Status == work.Draft && v.Plan != nil:
+		return ""
+	}
+	return strings.TrimSuffix(fmt.Sprintf("is %s: %s (%s) ended %s: %s", v.Status, what, w.about.ID, w.about.State, w.about.Reason), ": ")
+}
+
+// verdict is the error of a story that did not get where it was waited for.
+func (w *storyWaiter) verdict() error {
+	v := w.view
+	how := w.endedBadly()
+	switch {
+	case slices.Contains(w.statuses, v.Status):
+		return nil
+	case how != "":
+		err := work.Errorf(work.Illegal, "story %s %s", v.ID, how).WithReason("ended_badly").With("status", v.Status)
+		return badEnd{err.WithHint("claudomator story show %s", v.ID)}
+	case len(w.statuses) > 0:
+		return work.Errorf(work.Illegal, "story %s is %s: it will not become %s", v.ID, v.Status, joinWords(w.statuses)).WithReason("wrong_status")
 	}
 	return nil
 }

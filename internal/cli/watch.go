@@ -19,9 +19,12 @@ type watch struct {
 	since    func(ctx context.Context) (int64, error)
 	look     func(ctx context.Context) (over bool, err error)
 	concerns func(e work.Event) bool
+	heard    func(e work.Event) error // is told every event that concerns it; may be nil
+	pace     time.Duration            // at most one look in this time; 0: one for every event
 
-	begun bool
-	seq   int64 // the last event that was seen
+	begun  bool
+	seq    int64     // the last event that was seen
+	looked time.Time // when the last look ended
 }
 
 // How long a server may be gone, and the pauses until it is asked again. After
@@ -72,13 +75,14 @@ func (w *watch) once(ctx context.Context) error {
 		}
 		w.seq, w.begun = seq, true
 	}
-	if over, err := w.look(ctx); err != nil || over {
+	if over, err := w.lookNow(ctx); err != nil || over {
 		return err
 	}
 	stream, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer := time.AfterFunc(quiet, cancel)
 	defer timer.Stop()
+	owed := false // a look, when its time has come
 	for e, err := range w.api.Events(stream, w.seq) {
 		if stream.Err() != nil {
 			break
@@ -86,19 +90,41 @@ func (w *watch) once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		timer.Reset(quiet)
+		if !owed {
+			timer.Reset(quiet)
+		}
 		w.seq = e.Seq
 		if !w.concerns(e) {
 			continue
 		}
-		if over, err := w.look(ctx); err != nil || over {
+		if w.heard != nil {
+			if err := w.heard(e); err != nil {
+				return err
+			}
+		}
+		if early := w.pace - time.Since(w.looked); early > 0 {
+			if !owed {
+				owed = true
+				timer.Reset(early)
+			}
+			continue
+		}
+		if over, err := w.lookNow(ctx); err != nil || over {
 			return err
 		}
+		owed = false
+		timer.Reset(quiet)
 	}
 	if stream.Err() != nil {
 		return errQuiet
 	}
 	return work.Errorf(work.Unavailable, "the event stream has ended")
+}
+
+func (w *watch) lookNow(ctx context.Context) (bool, error) {
+	over, err := w.look(ctx)
+	w.looked = time.Now()
+	return over, err
 }
 
 // sleep waits on a timer that ends early with the context.
