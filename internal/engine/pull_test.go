@@ -200,10 +200,13 @@ func TestPullRequestThatCannotBeOpened(t *testing.T) {
 		prepare func(s *tale, f *forge)
 		error   string
 	}{
-		"a bad token":        {func(_ *tale, f *forge) { f.fails = []error{refused(work.Unauthenticated, "the token is not valid")} }, "the token is not valid; do this"},
-		"no remote":          {func(s *tale, _ *forge) { s.git("-C", s.repo, "remote", "remove", "origin") }, "no remote"},
-		"away for good":      {func(_ *tale, f *forge) { f.fails = slicesOf(refused(work.Unavailable, "nobody answers"), 4) }, "nobody answers"},
-		"a branch of others": {func(s *tale, f *forge) { s.git("-C", f.origin, "branch", "story/small", "main"); s.elsewhere(f.origin, "story/small", "b") }, "not the story's"},
+		"a bad token":   {func(_ *tale, f *forge) { f.fails = []error{refused(work.Unauthenticated, "the token is not valid")} }, "the token is not valid; do this"},
+		"no remote":     {func(s *tale, _ *forge) { s.git("-C", s.repo, "remote", "remove", "origin") }, "no remote"},
+		"away for good": {func(_ *tale, f *forge) { f.fails = slicesOf(refused(work.Unavailable, "nobody answers"), 4) }, "nobody answers"},
+		"a branch of others": {func(s *tale, f *forge) {
+			s.git("-C", f.origin, "branch", "story/small", "main")
+			s.elsewhere(f.origin, "story/small", "b")
+		}, "not the story's"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, f := pulled(t, small())
