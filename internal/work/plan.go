@@ -38,7 +38,10 @@ type PlanSubtask struct {
 // StoryPolicies are the review policies that a story can have.
 func StoryPolicies() []string { return []string{"arbitrated", "checked"} }
 
-const maxPlanTasks = 200
+const (
+	maxPlanTasks    = 200
+	maxPlanProblems = 50 // that are named one by one
+)
 
 // problems collects what is wrong, so that all of it is said at once.
 type problems []string
@@ -64,10 +67,10 @@ func (p *problems) list(name string, list []string) {
 	}
 }
 
-// Check refuses a plan that breaks a rule, with everything that is wrong under
-// the detail "problems".
-func (p *Plan) Check() error {
-	var wrong problems
+// Check refuses a plan that breaks a rule, or of which something could not be read,
+// with everything that is wrong under the detail "problems".
+func (p *Plan) Check(unread ...string) error {
+	wrong := problems(unread)
 	if strings.TrimSpace(p.Name) == "" {
 		wrong.say("name is missing")
 	}
@@ -76,10 +79,10 @@ func (p *Plan) Check() error {
 	wrong.text("spec", p.Spec, maxText, true)
 	wrong.list("acceptance_criteria", p.AcceptanceCriteria)
 	if p.BranchName != "" && !ValidBranch(p.BranchName) {
-		wrong.say("branch_name %q is not a legal git branch name, such as story/short-name", p.BranchName)
+		wrong.say("branch_name %.100q is not a legal git branch name, such as story/short-name", p.BranchName)
 	}
 	if p.Policy != "" && !slices.Contains(StoryPolicies(), p.Policy) {
-		wrong.say("policy %q is unknown: %s", p.Policy, strings.Join(StoryPolicies(), " or "))
+		wrong.say("policy %.60q is unknown: %s", p.Policy, strings.Join(StoryPolicies(), " or "))
 	}
 	if p.Policy == "checked" && len(p.Tasks) == 0 {
 		wrong.say("tasks: at least one is needed under policy checked")
@@ -92,7 +95,11 @@ func (p *Plan) Check() error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return Errorf(Invalid, "the plan has %d problems: %s", len(wrong), strings.Join(wrong, "; ")).WithReason("plan").With("problems", []string(wrong)).
+	number := len(wrong)
+	if more := number - maxPlanProblems; more > 0 {
+		wrong = append(wrong[:maxPlanProblems:maxPlanProblems], fmt.Sprintf("and %d more", more))
+	}
+	return Errorf(Invalid, "the plan has %d problems: %s", number, strings.Join(wrong, "; ")).WithReason("plan").With("problems", []string(wrong)).
 		WithHint("mend them and give the whole plan again")
 }
 
@@ -100,7 +107,7 @@ func (p *Plan) checkTasks(wrong *problems) {
 	names := map[string]bool{}
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
-		at := fmt.Sprintf("tasks[%d] %q", i, t.Name)
+		at := fmt.Sprintf("tasks[%d] %.60q", i, t.Name)
 		if strings.TrimSpace(t.Name) == "" {
 			wrong.say("%s: name is missing", at)
 		} else if names[strings.TrimSpace(t.Name)] {
@@ -118,7 +125,7 @@ func (p *Plan) checkTasks(wrong *problems) {
 			if strings.TrimSpace(sub.Name) == "" || strings.TrimSpace(sub.Instructions) == "" {
 				wrong.say("%s: subtasks[%d] needs a name and instructions", at, j)
 			} else if steps[strings.TrimSpace(sub.Name)] {
-				wrong.say("%s: two subtasks are named %q", at, sub.Name)
+				wrong.say("%s: two subtasks are named %.60q", at, sub.Name)
 			}
 			steps[strings.TrimSpace(sub.Name)] = true
 			wrong.text(at+": subtask name", sub.Name, maxName, false)
@@ -131,11 +138,14 @@ func (p *Plan) checkTasks(wrong *problems) {
 	for i := range p.Tasks {
 		for _, d := range p.Tasks[i].DependsOn {
 			if !names[strings.TrimSpace(d)] {
-				wrong.say("tasks[%d] %q: depends_on names no task of the plan: %q", i, p.Tasks[i].Name, d)
+				wrong.say("tasks[%d] %.60q: depends_on names no task of the plan: %.60q", i, p.Tasks[i].Name, d)
 			}
 		}
 	}
 	if circle := p.circle(); circle != nil {
+		for i, name := range circle {
+			circle[i] = fmt.Sprintf("%.60s", name)
+		}
 		wrong.say("depends_on goes in a circle: %s", strings.Join(circle, " → "))
 	}
 }
@@ -182,7 +192,7 @@ func (p *Plan) checkValidation(wrong *problems) {
 		switch v.Type {
 		case BuildValidation, TestValidation, SmokeValidation:
 		default:
-			wrong.say("%s: type %q is unknown: build, test or smoke", at, v.Type)
+			wrong.say("%s: type %.60q is unknown: build, test or smoke", at, v.Type)
 		}
 		if len(v.Steps) == 0 {
 			wrong.say("%s: steps are missing", at)
