@@ -28,6 +28,61 @@ func TestTimeoutOfARun(t *testing.T) {
 	}
 }
 
+// A planner works in a throw-away workspace of the branch as it is, for the time that
+// it or its role is given, and goes on with its conversation when it was answered.
+func TestPlannersRun(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	s.project(t)
+	begun, err := s.Elaborate(s.ctx, app.ElaborateInput{Goal: "a bridge", Agent: "model"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := s.Task(s.ctx, string(begun.TaskID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := func() *app.RunPlan {
+		t.Helper()
+		runs, err := s.Executions(s.ctx, string(task.ID))
+		if err != nil || len(runs) == 0 {
+			t.Fatal(runs, err)
+		}
+		p, err := s.PlanRun(s.ctx, task.TreeID, runs[len(runs)-1].ID)
+		if err != nil || p.Refusal != nil {
+			t.Fatal(p, err)
+		}
+		return p
+	}
+	first := plan()
+	if !first.Detached || first.Base != "" || first.On != nil || first.Spec.Type != "model" || first.Timeout != 30*time.Minute || first.Facts != nil || first.Commands != nil {
+		t.Errorf("%+v", first)
+	}
+	timeout := work.Duration(20 * time.Minute)
+	if _, err := s.SetRole(s.ctx, "planner", app.RoleInput{Timeout: &timeout}); err != nil {
+		t.Fatal(err)
+	}
+	if p := plan(); p.Timeout != 20*time.Minute {
+		t.Errorf("with a role: %s", p.Timeout)
+	}
+	x := first.Execution.ID
+	for _, c := range []work.Command{
+		work.Begin{Execution: x, Node: "n", Lease: time.Now().Add(time.Minute), Spec: first.Spec},
+		work.Ask{Execution: x, Question: work.Question{Text: "over which river?"}},
+		work.End{Execution: x, Fence: 1, Outcome: work.Asked, Handle: "talk-1"},
+	} {
+		if err := s.Do(s.ctx, task.TreeID, work.System(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.AnswerTask(s.ctx, string(task.ID), "the Spree"); err != nil {
+		t.Fatal(err)
+	}
+	if p := plan(); p.Resume != "talk-1" || !strings.Contains(p.News, "the Spree") || !p.Detached || p.Base != "" {
+		t.Errorf("answered: resumes %q with %q, %+v", p.Resume, p.News, p)
+	}
+}
+
 // What a project says of a role holds there, on top of what holds for all.
 func TestRolesOfAProject(t *testing.T) {
 	t.Parallel()

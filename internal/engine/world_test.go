@@ -128,7 +128,7 @@ func (w *world) start() {
 	agents["command"] = command.New(agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ(), Now: time.Now}))
 	var e *engine.Engine
 	w.service = app.New(app.Options{
-		Trees: w.store, Lookup: w.store, Lists: w.store, Settings: w.store, Tokens: w.store, Diffs: vaults,
+		Trees: w.store, Lookup: w.store, Lists: w.store, Settings: w.store, Stories: w.store, Tokens: w.store, Diffs: vaults,
 		Transcripts: engine.Transcripts{DataDir: w.dir}, Agents: agents, Repositories: vaults, IDs: app.RandomIDs{},
 		Disk:   engine.Disk{DataDir: w.dir, Database: filepath.Join(w.dir, "test.db"), Retention: engine.Retention{Workspaces: time.Hour, Bin: time.Hour}},
 		Vaults: vaults, Reclaim: func(ctx context.Context, bin bool) (*app.Reclaimed, error) { return e.Reclaim(ctx, bin) },
