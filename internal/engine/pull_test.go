@@ -253,6 +253,23 @@ func TestPullRequestOutlivesAFaultOfTheForge(t *testing.T) {
 	s.is(work.Deployed)
 }
 
+// A forge that stays away is a person's concern in the end: nobody could cancel the
+// story otherwise.
+func TestPullRequestOfAForgeThatStaysAway(t *testing.T) {
+	s, f := pulled(t, small())
+	s.must(work.ShipStory{})
+	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+	f.set(func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), 1000) })
+	s.eventually("the end of the ship", func() bool {
+		s.look()
+		story, _ := s.story()
+		return story.Status == work.Shippable
+	})
+	if _, ship := s.story(); !strings.Contains(ship.Error, "nobody answers") || f.looks < 100 {
+		t.Errorf("after %d looks: %+v", f.looks, ship)
+	}
+}
+
 // What others add to the story's branch at the remote is neither taken for what was
 // judged nor overwritten by the next ship.
 func TestPullRequestThatOthersGoOnWith(t *testing.T) {

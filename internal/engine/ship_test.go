@@ -335,3 +335,76 @@ func TestShipMeetsTheTarget(t *testing.T) {
 		})
 	})
 }
+
+// A deployment waits for a slot as everything does, and gets one.
+func TestDeployWaitsForASlot(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.ready(small(), func(p *work.Project) { p.Deploy = `echo x >>"$OUT/deployed"` })
+	busy := w.task(app.TaskRequest{Review: "none", Agent: app.AgentInput{Instructions: `until test -e "$OUT/go"; do sleep 0.05; done; echo x>x`}})
+	w.state(busy.ID, work.Running)
+	s.must(work.ShipStory{})
+	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Step == work.ShipDeploy })
+	s.eventually("a refused start", func() bool {
+		list, err := w.store.Waiting(w.ctx, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list) == 1 && s.kept("deployed") == ""
+	})
+	s.keep("go")
+	w.state(busy.ID, work.Completed)
+	s.is(work.Deployed)
+}
+
+// The story's branch follows what is accepted at its root; an older commit that is
+// delivered late moves nothing.
+func TestStoryBranchFollows(t *testing.T) {
+	s := ready(t, small(), nil)
+	first := s.current().Accepted.Commit
+	late := work.Effect{Kind: work.Branch, Tree: work.TreeID(s.root), Task: s.root, Commit: first}
+	s.meetsBranch(first)
+	s.must(work.RejectTask{Task: s.root, Comment: "more"})
+	s.shippable()
+	second := s.current().Accepted.Commit
+	s.meetsBranch(second)
+	tx, err := s.store.DB().BeginTx(s.ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.queue.Enqueue(s.ctx, tx, []work.Effect{late}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the late delivery", func() bool {
+		var left int
+		const query = `SELECT COUNT(*) FROM river_job WHERE json_extract(args, '$.kind') = 'branch' AND state NOT IN ('completed')`
+		if err := s.store.DB().QueryRowContext(s.ctx, query).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		return left == 0
+	})
+	if s.meetsBranch(second); first == second {
+		t.Error("nothing was put to the test")
+	}
+}
+
+// Under checked the validation runs at Ship, before the target moves.
+func TestCheckedStoryIsValidatedAtShip(t *testing.T) {
+	plan := small()
+	plan.Policy = "checked"
+	plan.Validation = work.Validations{{Type: work.BuildValidation, Steps: []string{`echo "no cement"; test -e "$OUT/cement"`}}}
+	w := newWorld(t, 4)
+	w.project(app.ProjectInput{})
+	w.judges(nil)
+	s := w.begin(work.StoryInput{Plan: plan}, false, func(p *work.Project) { p.Deploy = `cat one >"$OUT/deployed"` })
+	s.must(work.ApproveStory{})
+	s.is(work.Shippable)
+	s.must(work.ShipStory{})
+	s.meets(func(tree *work.Tree) bool { return tree.Story.ValidationResult != nil })
+	story, ship := s.story()
+	if v := story.ValidationResult; v.Passed || !strings.Contains(v.Steps[0].Output, "no cement") || story.Status != work.InProgress || s.merges() != "0" {
+		t.Errorf("%s, %+v, %+v", story.Status, v, ship)
+	}
+}
