@@ -70,8 +70,8 @@ func run(ctx context.Context, cfg *config.Config, logTo io.Writer, ready func(ur
 type server struct {
 	cfg     *config.Config
 	log     *slog.Logger
-	mask    *telemetry.Mask
-	hide    func([]byte) []byte
+	mask    *telemetry.Mask // hides in the log
+	secrets *telemetry.Mask // hides in transcripts
 	node    string
 	host    *sandbox.Host
 	vaults  *engine.Vaults
@@ -97,7 +97,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 		return err
 	}
 	s.mask = telemetry.NewMask(secret, s.cfg.Database.Reveal())
-	s.hide = telemetry.NewMask(secret, s.cfg.Database.Reveal()).Apply
+	s.secrets = telemetry.NewMask(secret, s.cfg.Database.Reveal())
 	if s.log, err = telemetry.NewLogger(logTo, telemetry.LogOptions{Level: s.cfg.Log.Level, Format: s.cfg.Log.Format, Mask: s.mask}); err != nil {
 		return err
 	}
@@ -221,8 +221,9 @@ func (s *server) engineOptions(url string) engine.Options {
 	return engine.Options{
 		Core: s.service, Schedule: s.store, Tasks: s.store, Queue: s.queue, Vaults: s.vaults, Host: s.host,
 		Agents: s.agents, DataDir: s.cfg.DataDir, Node: s.node, Slots: s.cfg.Slots, PerAgent: perAgent,
-		Bin: bin, MCPURL: url + "/mcp", Mask: s.mask, Hide: s.hide, Now: time.Now, Log: s.log,
+		Bin: bin, MCPURL: url + "/mcp", Mask: s.mask, Hide: s.secrets.Apply, Now: time.Now, Log: s.log,
 		Retention: s.retention(),
+		Forge:     &pulls{getenv: os.Getenv, agents: s.cfg.Agents, masks: []*telemetry.Mask{s.mask, s.secrets}},
 	}
 }
 
