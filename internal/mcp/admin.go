@@ -73,6 +73,29 @@ type (
 	landings struct {
 		Task string `json:"task,omitempty" doc:"Only of this task"`
 	}
+	storyRef struct {
+		Story string `json:"story" doc:"Id, unambiguous prefix of one, or name of the story"`
+	}
+	elaboration struct {
+		app.ElaborateInput
+		Key string `json:"idempotency_key,omitempty" doc:"Repeating a call with its key gives the first answer and makes nothing again"`
+	}
+	planApproval struct {
+		app.ApproveInput
+		Key string `json:"idempotency_key,omitempty" doc:"Repeating a call with its key gives the first answer and makes nothing again"`
+	}
+	storyChange struct {
+		storyRef
+		app.StoryPatch
+	}
+	storyRejection struct {
+		storyRef
+		app.RejectInput
+	}
+	shipment struct {
+		storyRef
+		Key string `json:"idempotency_key,omitempty" doc:"Repeating a call with its key gives the first answer and ships nothing again"`
+	}
 	roleRef struct {
 		Role string `json:"role" doc:"Name of the role, such as builder or checker"`
 	}
@@ -130,10 +153,10 @@ func action(name app.Tool, do func(context.Context, string) (*app.TaskView, erro
 	return adminTool(name, func(ctx context.Context, in taskRef) (any, error) { return one(do(ctx, in.Task)) })
 }
 
-// adminTools are all tools, in the order of app.API.
+// adminTools are all tools, those of one noun together.
 func adminTools(api app.API) []*tool {
 	var all []*tool
-	for _, group := range [][]*tool{projectTools(api), taskTools(api), decisionTools(api), viewTools(api), mergeTools(api)} {
+	for _, group := range [][]*tool{projectTools(api), taskTools(api), decisionTools(api), viewTools(api), storyTools(api), shipTools(api), mergeTools(api)} {
 		all = append(all, group...)
 	}
 	return all
@@ -212,6 +235,46 @@ func viewTools(api app.API) []*tool {
 		reading("show_role", func(ctx context.Context, in roleRef) (any, error) { return listed(api.Role(ctx, in.Role)) }),
 		reading("list_attention", func(ctx context.Context, _ nothing) (any, error) { return listed(api.Attention(ctx)) }),
 		reading("list_agents", func(ctx context.Context, _ nothing) (any, error) { return listed(api.Agents(ctx)) }),
+	}
+}
+
+func storyTools(api app.API) []*tool {
+	return []*tool{
+		adminTool("elaborate_story", func(ctx context.Context, in elaboration) (any, error) {
+			in.IdempotencyKey = in.Key
+			return one(api.Elaborate(ctx, in.ElaborateInput))
+		}),
+		adminTool("approve_plan", func(ctx context.Context, in planApproval) (any, error) {
+			in.IdempotencyKey = in.Key
+			return one(api.ApprovePlan(ctx, in.ApproveInput))
+		}),
+		reading("list_stories", func(ctx context.Context, in app.StoryQuery) (any, error) {
+			page, err := api.Stories(ctx, in)
+			page.Items = append([]*work.Story{}, page.Items...)
+			return page, err
+		}),
+		reading("show_story", func(ctx context.Context, in storyRef) (any, error) { return one(api.Story(ctx, in.Story)) }),
+		adminTool("change_story", func(ctx context.Context, in storyChange) (any, error) {
+			return one(api.EditStory(ctx, in.Story, in.StoryPatch))
+		}),
+		adminTool("approve_story", func(ctx context.Context, in storyRef) (any, error) { return one(api.ApproveStory(ctx, in.Story)) }),
+		reading("show_story_tree", func(ctx context.Context, in storyRef) (any, error) { return one(api.StoryTree(ctx, in.Story)) }),
+		reading("list_epics", func(ctx context.Context, _ nothing) (any, error) { return listed(api.Epics(ctx)) }),
+		adminTool("add_epic", func(ctx context.Context, in app.EpicInput) (any, error) { return one(api.AddEpic(ctx, in)) }),
+	}
+}
+
+func shipTools(api app.API) []*tool {
+	return []*tool{
+		adminTool("accept_story", func(ctx context.Context, in storyRef) (any, error) { return one(api.AcceptStory(ctx, in.Story)) }),
+		adminTool("reject_story", func(ctx context.Context, in storyRejection) (any, error) {
+			return one(api.RejectStory(ctx, in.Story, in.RejectInput))
+		}),
+		adminTool("ship_story", func(ctx context.Context, in shipment) (any, error) {
+			return one(api.ShipStory(ctx, in.Story, app.ShipRequest{IdempotencyKey: in.Key}))
+		}),
+		adminTool("stop_deploy", func(ctx context.Context, in storyRef) (any, error) { return one(api.StopDeploy(ctx, in.Story)) }),
+		adminTool("cancel_story", func(ctx context.Context, in storyRef) (any, error) { return one(api.CancelStory(ctx, in.Story)) }),
 	}
 }
 

@@ -52,6 +52,7 @@ func (w *world) person(token string) *person {
 func optional() map[string][]string {
 	return map[string][]string{
 		"list_tasks": {"next"}, "show_tree": {"attempts", "judges", "children"},
+		"list_stories": {"next"}, "show_story_tree": {"attempts", "judges", "children"}, "ship_story": {"reports"},
 	}
 }
 
@@ -117,6 +118,8 @@ func TestAdminTools(t *testing.T) {
 	fix := p.reviewed()
 	p.landed(fix)
 	p.children()
+	p.planned()
+	small := p.shipped()
 	p.use("list_agents", "")
 	p.use("list_roles", `{}`)
 	if got := string(p.use("show_role", `{"role":"checker"}`)); !strings.Contains(got, `"command":["true"]`) {
@@ -124,7 +127,7 @@ func TestAdminTools(t *testing.T) {
 	}
 	for tool, path := range map[string]string{
 		"list_projects": "/api/projects", "list_attention": "/api/attention", "list_agents": "/api/agents", "list_merges": "/api/merges",
-		"list_roles": "/api/roles",
+		"list_roles": "/api/roles", "list_epics": "/api/epics",
 	} {
 		if got, want := string(p.use(tool, "{}")), `{"items":`+p.rest(path)+`}`; !same(t, got, want) {
 			t.Errorf("%s: %s\nthe API: %s", tool, got, want)
@@ -138,6 +141,14 @@ func TestAdminTools(t *testing.T) {
 		if !same(t, got, want) {
 			t.Errorf("%s: %s\nthe API: %s", tool, got, want)
 		}
+	}
+	for tool, path := range map[string]string{"show_story": "", "show_story_tree": "/task-tree"} {
+		if got, want := string(p.use(tool, of(small, ""))), p.rest("/api/stories/"+string(small)+path); !same(t, got, want) {
+			t.Errorf("%s: %s\nthe API: %s", tool, got, want)
+		}
+	}
+	if got, want := string(p.use("list_stories", "{}")), p.rest("/api/stories"); !same(t, got, want) {
+		t.Errorf("list_stories: %s\nthe API: %s", got, want)
 	}
 	for name := range p.tools {
 		if !p.used[name] {
@@ -347,6 +358,7 @@ func TestAdminRefusals(t *testing.T) {
 	w := newWorld(t)
 	p := w.person(ownerToken)
 	made := p.task("create_task", `{"name":"a","project":"p"}`)
+	draft := decoded[app.Approved](w, p.use("approve_plan", `{"name":"d","draft":true}`)).Story
 	before, err := w.Service.Tasks(w.Owner(), app.TaskQuery{All: true})
 	if err != nil {
 		t.Fatal(err)
@@ -374,6 +386,18 @@ func TestAdminRefusals(t *testing.T) {
 		{"show_merge", `{"merge":"nosuchmerge"}`, work.NotFound, "nosuchmerge", ""},
 		{"accept_task", named(made.ID, ""), work.Illegal, "PENDING", "start"},
 		{"reject_task", named(made.ID, `,"comment":" "`), work.Invalid, "comment is empty", "takes"},
+		{"elaborate_story", `{"goal":" "}`, work.Invalid, "goal is empty", "goal (required)"},
+		{"elaborate_story", `{"goal":"x","agent":"hal"}`, work.Invalid, "hal", "command"},
+		{"approve_plan", `{"name":"x","tasks":[{"name":"y"}],"colour":"red"}`, work.Invalid, `there is no argument "colour"; tasks[0].instructions is missing`, "takes"},
+		{"approve_plan", `{"name":"x","policy":"checked","validation":{"type":"test","steps":[]}}`, work.Invalid, "policy checked; validation[0]: steps are missing", "mend"},
+		{"approve_plan", `{"name":"x","validation":{"type":"tests","steps":["y"]}}`, work.Invalid, "validation[0].type must be one of [build test smoke]", "takes"},
+		{"change_story", of(draft.ID, `,"plan":{"name":"x","tasks":{}}`), work.Invalid, "plan.tasks must be of type array", "takes"},
+		{"change_story", of(draft.ID, `,"epic":"autumn"`), work.NotFound, "autumn", ""},
+		{"list_stories", `{"status":["DONE"]}`, work.Invalid, "status[0] must be one of [DRAFT", "takes"},
+		{"show_story", `{"story":"nosuchstory"}`, work.NotFound, "nosuchstory", ""},
+		{"ship_story", of(draft.ID, ""), work.Illegal, "only a SHIPPABLE story", "approve"},
+		{"stop_deploy", of(draft.ID, ""), work.Illegal, "not being deployed", "edit"},
+		{"add_epic", `{}`, work.Invalid, "name is missing", "takes"},
 		{"remove_task", named(made.ID, ""), work.Invalid, `unknown tool "remove_task"`, ""},
 		{"create_token", `{"name":"x","scope":"admin"}`, work.Invalid, "unknown tool", ""},
 	} {
@@ -384,6 +408,15 @@ func TestAdminRefusals(t *testing.T) {
 	}
 	if e := p.refusal("accept_task", named(made.ID, "")); fmt.Sprint(e.Details["allowed"]) != fmt.Sprint(made.Actions) {
 		t.Errorf("allowed: %v, want %v", e.Details["allowed"], made.Actions)
+	}
+	if e := p.refusal("accept_story", of(draft.ID, "")); e.Code != work.Illegal {
+		t.Errorf("accept a draft: %v", e)
+	}
+	if e := p.refusal("ship_story", of(draft.ID, "")); fmt.Sprint(e.Details["allowed"]) != fmt.Sprint(draft.Actions) {
+		t.Errorf("allowed: %v, want %v", e.Details["allowed"], draft.Actions)
+	}
+	if diff := cmp.Diff(draft, w.story(string(draft.ID))); diff != "" {
+		t.Errorf("a refusal changed the story:\n%s", diff)
 	}
 	after, err := w.Service.Tasks(w.Owner(), app.TaskQuery{All: true})
 	if err != nil {

@@ -2,38 +2,101 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// decode checks a tool's arguments by its schema and reads them.
+// decode checks a tool's arguments by its schema and reads them. All that is wrong
+// is said at once.
 func (t *tool) decode(arguments []byte, into any) error {
+	given, err := t.parse(arguments, into)
+	if err != nil {
+		return err
+	}
+	var f faults
+	f.check(t.schema, "", given)
+	if all := slices.Concat(f.misfits, f.gaps); len(all) > 0 {
+		return t.refuse("%s", some(all))
+	}
+	if len(bytes.TrimSpace(arguments)) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(arguments, into); err != nil {
+		return t.refuse("the arguments do not fit: %w", err)
+	}
+	return nil
+}
+
+// parse reads arguments as JSON; none are an empty object. What can stand alone for
+// a list in the type that they will fill is one.
+func (t *tool) parse(arguments []byte, into any) (any, error) {
 	var given any
 	if len(bytes.TrimSpace(arguments)) > 0 {
 		d := json.NewDecoder(bytes.NewReader(arguments))
 		d.UseNumber()
 		if err := d.Decode(&given); err != nil {
-			return work.Errorf(work.Invalid, "the arguments are not JSON").WithReason("arguments")
+			return nil, work.Errorf(work.Invalid, "the arguments are not JSON").WithReason("arguments")
 		}
 	}
 	if given == nil {
-		given, arguments = map[string]any{}, []byte("{}")
+		given = map[string]any{}
 	}
-	if wrong := check(t.schema, "", given); wrong != "" {
-		return work.Errorf(work.Invalid, "%s", wrong).WithReason("arguments").WithHint("%s", t.usage())
+	return unfold(given, reflect.TypeOf(into).Elem()), nil
+}
+
+func (t *tool) refuse(format string, args ...any) error {
+	return work.Errorf(work.Invalid, format, args...).WithReason("arguments").WithHint("%s", t.usage())
+}
+
+// unfold puts what stands alone for a list of type t into one, wherever app takes
+// both.
+func unfold(value any, t reflect.Type) any {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	if err := json.Unmarshal(arguments, into); err != nil {
-		return work.Errorf(work.Invalid, "the arguments do not fit: %w", err).WithReason("arguments").WithHint("%s", t.usage())
+	if _, many := value.([]any); !many && value != nil && (t == reflect.TypeFor[app.StringList]() || t == reflect.TypeFor[app.ValidationList]()) {
+		return []any{value}
 	}
-	return nil
+	switch value := value.(type) {
+	case map[string]any:
+		if t.Kind() != reflect.Struct {
+			return value
+		}
+		for _, f := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if inner, given := value[name]; given && !f.Anonymous {
+				value[name] = unfold(inner, f.Type)
+			}
+		}
+	case []any:
+		if t.Kind() != reflect.Slice {
+			return value
+		}
+		for i, item := range value {
+			value[i] = unfold(item, t.Elem())
+		}
+	}
+	return value
+}
+
+// some says many things in words that stay readable.
+func some(all []string) string {
+	const most = 20
+	if more := len(all) - most; more > 0 {
+		all = append(all[:most:most], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(all, "; ")
 }
 
 // usage names the arguments.
@@ -51,28 +114,37 @@ func (t *tool) usage() string {
 	return fmt.Sprintf("%s takes %s", t.name, strings.Join(names, ", "))
 }
 
-// check says what is wrong with a value, in words that are short however long
-// the value is; "" for nothing. It knows as much of JSON Schema as our schemas
+// faults is what is wrong with arguments, in words that are short however long the
+// values are.
+type faults struct {
+	misfits []string // what is not known there, or of another type
+	gaps    []string // what is missing, or empty
+}
+
+func (f *faults) misfit(format string, args ...any) {
+	f.misfits = append(f.misfits, fmt.Sprintf(format, args...))
+}
+
+// check holds a value to a schema. It knows as much of JSON Schema as our schemas
 // use, and one thing more: a text that is required is not blank.
-func check(s *jsonschema.Schema, at string, value any) string {
+func (f *faults) check(s *jsonschema.Schema, at string, value any) {
 	fits := false
 	switch s.Type {
 	case "object":
 		var fields map[string]any
 		if fields, fits = value.(map[string]any); fits {
-			if of := valuesOf(s); of != nil {
-				return checkValues(of, at, fields)
-			}
-			return checkFields(s, at, fields)
+			f.checkFields(s, at, fields)
 		}
 	case "array":
 		var items []any
 		if items, fits = value.([]any); fits {
-			return checkItems(s, at, items)
+			for i, item := range items {
+				f.check(s.Items, fmt.Sprintf("%s[%d]", at, i), item)
+			}
 		}
 	case "string":
 		if _, fits = value.(string); fits && s.Enum != nil && !slices.Contains(s.Enum, value) {
-			return fmt.Sprintf("%s must be one of %v", at, s.Enum)
+			f.misfit("%s must be one of %v", at, s.Enum)
 		}
 	case "boolean":
 		_, fits = value.(bool)
@@ -89,56 +161,35 @@ func check(s *jsonschema.Schema, at string, value any) string {
 			fits = err == nil
 		}
 	}
-	if fits {
-		return ""
+	if !fits {
+		f.misfit("%s must be of type %s", cmp.Or(at, "the arguments"), s.Type)
 	}
-	if at == "" {
-		at = "the arguments"
-	}
-	return fmt.Sprintf("%s must be of type %s", at, s.Type)
 }
 
-func checkItems(s *jsonschema.Schema, at string, items []any) string {
-	for i, item := range items {
-		if wrong := check(s.Items, fmt.Sprintf("%s[%d]", at, i), item); wrong != "" {
-			return wrong
+func (f *faults) checkFields(s *jsonschema.Schema, at string, fields map[string]any) {
+	if of := valuesOf(s); of != nil { // a map, whose keys are the caller's own
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			f.check(of, fmt.Sprintf("%s[%.100q]", at, name), fields[name])
 		}
+		return
 	}
-	return ""
-}
-
-// checkValues checks a map, whose keys are the caller's own.
-func checkValues(of *jsonschema.Schema, at string, fields map[string]any) string {
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if wrong := check(of, fmt.Sprintf("%s[%.100q]", at, name), fields[name]); wrong != "" {
-			return wrong
-		}
-	}
-	return ""
-}
-
-func checkFields(s *jsonschema.Schema, at string, fields map[string]any) string {
 	path := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		property, known := s.Properties[name]
-		if !known {
-			return fmt.Sprintf("there is no argument %.100q", path(name))
-		}
-		if fields[name] == nil && !slices.Contains(s.Required, name) {
-			continue // as if left out
-		}
-		if wrong := check(property, path(name), fields[name]); wrong != "" {
-			return wrong
+		switch {
+		case !known:
+			f.misfit("there is no argument %.100q", path(name))
+		case fields[name] == nil && !slices.Contains(s.Required, name): // as if left out
+		default:
+			f.check(property, path(name), fields[name])
 		}
 	}
 	for _, name := range s.Required {
 		value, given := fields[name]
-		if !given {
-			return path(name) + " is missing"
-		}
-		if text, ok := value.(string); ok && strings.TrimSpace(text) == "" {
-			return path(name) + " is empty"
+		if text, ok := value.(string); !given {
+			f.gaps = append(f.gaps, path(name)+" is missing")
+		} else if ok && strings.TrimSpace(text) == "" {
+			f.gaps = append(f.gaps, path(name)+" is empty")
 		}
 	}
-	return ""
 }

@@ -77,7 +77,7 @@ func to(w *world, address string) func(*http.Request) {
 // run tells of the run endpoint, over all roles.
 func (w *world) run() told {
 	w.Helper()
-	return w.told(w.url, w.task(app.TaskRequest{Name: "described"}).token, w.judge().token)
+	return w.told(w.url, w.task(app.TaskRequest{Name: "described"}).token, w.judge().token, w.planner().token, w.retro().token)
 }
 
 func (w *world) admin() told {
@@ -118,7 +118,7 @@ func TestToolList(t *testing.T) {
 func TestDescriptions(t *testing.T) {
 	w := newWorld(t)
 	run, admin := w.run(), w.admin()
-	if len(run.Tools) != 7 || len(admin.Tools) < 30 {
+	if len(run.Tools) != 9 || len(admin.Tools) < 45 {
 		t.Errorf("%d and %d tools", len(run.Tools), len(admin.Tools))
 	}
 	for _, told := range []told{run, admin} {
@@ -201,17 +201,19 @@ func describedFields(t *testing.T, at string, schema map[string]any, names []str
 func TestPromisedResults(t *testing.T) {
 	w := newWorld(t)
 	j := w.judge("it works")
+	runs := map[string]run{"report_verdict": j, "get_context": j, "report_plan": w.planner(), "report_lessons": w.retro()}
 	top := w.task(app.TaskRequest{})
 	arguments := map[string]string{
 		"spawn_subtask": `{"name":"A","instructions":"a"}`, "suggest_improvement": `{"title":"A tidy","description":"a"}`,
 		"ask_user": `{"question":"?"}`, "report_blocker": `{"text":"b"}`, "report_summary": `{"text":"s"}`,
-		"report_verdict": `{"approved":false,"reasoning":"no"}`, "get_context": `{}`,
+		"report_verdict": `{"approved":false,"reasoning":"no"}`, "get_context": `{}`, "report_plan": `{"plan":{"name":"A"}}`,
+		"report_lessons": `{"lessons":[]}`,
 	}
-	may := map[string][]string{"get_context": {"parent", "rejection", "attempt", "gates", "verdicts", "history"}}
+	may := map[string][]string{"get_context": {"parent", "story", "rejection", "attempt", "gates", "verdicts", "history"}}
 	for _, tool := range w.run().Tools {
-		r := top
-		if tool.Name == "report_verdict" || tool.Name == "get_context" {
-			r = j
+		r, special := runs[tool.Name]
+		if !special {
+			r = top
 		}
 		var result map[string]any
 		if err := json.Unmarshal([]byte(w.call(r, tool.Name, arguments[tool.Name])), &result); err != nil {

@@ -12,25 +12,32 @@ import (
 )
 
 // schemaOf derives the schema of a tool's arguments from their Go type, which
-// describes its fields in tags: "jsonschema", or "doc" in the types that other
-// surfaces take, too.
-func schemaOf[In any]() (*jsonschema.Schema, error) {
+// describes its fields in tags: "doc" in the types that other surfaces take, too,
+// and "jsonschema". Where a field has both, running agents are told the second.
+func schemaOf[In any](running bool) (*jsonschema.Schema, error) {
 	text := func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
-	states := text()
-	for _, s := range work.States() {
-		states.Enum = append(states.Enum, string(s))
-	}
 	s, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[work.Duration]():  {Type: "string", Examples: []any{"30m"}},
 		reflect.TypeFor[app.StringList](): {Type: "array", Items: text()},
-		reflect.TypeFor[work.State]():     states,
+		reflect.TypeFor[work.State]():     oneOf(work.States()),
+
+		reflect.TypeFor[work.StoryStatus]():    oneOf(work.StoryStatuses()),
+		reflect.TypeFor[work.ValidationType](): oneOf([]work.ValidationType{work.BuildValidation, work.TestValidation, work.SmokeValidation}),
 	}})
 	if err != nil {
 		return nil, err
 	}
 	simplify(s)
-	describe(s, reflect.TypeFor[In]())
+	describe(s, reflect.TypeFor[In](), running)
 	return s, nil
+}
+
+func oneOf[T ~string](values []T) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "string"}
+	for _, v := range values {
+		s.Enum = append(s.Enum, string(v))
+	}
+	return s
 }
 
 // simplify says "array" where the schema of a Go slice says "null or array":
@@ -62,14 +69,15 @@ func valuesOf(s *jsonschema.Schema) *jsonschema.Schema {
 	return nil
 }
 
-// describe takes the descriptions of fields from their doc tags.
-func describe(s *jsonschema.Schema, t reflect.Type) {
+// describe takes the descriptions of fields from their doc tags; keep leaves those
+// that are there.
+func describe(s *jsonschema.Schema, t reflect.Type, keep bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch {
 	case t.Kind() == reflect.Slice && s.Items != nil:
-		describe(s.Items, t.Elem())
+		describe(s.Items, t.Elem(), keep)
 	case t.Kind() == reflect.Struct:
 		for _, f := range reflect.VisibleFields(t) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -77,10 +85,10 @@ func describe(s *jsonschema.Schema, t reflect.Type) {
 			if field == nil || f.Anonymous {
 				continue
 			}
-			if doc := f.Tag.Get("doc"); doc != "" && field.Description == "" {
+			if doc := f.Tag.Get("doc"); doc != "" && (field.Description == "" || !keep) {
 				field.Description = doc
 			}
-			describe(field, f.Type)
+			describe(field, f.Type, keep)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -32,7 +33,7 @@ func define[In any](folder string, name app.Tool, do func(context.Context, In) (
 	if err != nil {
 		panic(fmt.Sprintf("mcp: describe %s: %v", name, err))
 	}
-	schema, err := schemaOf[In]()
+	schema, err := schemaOf[In](folder == "tools")
 	if err != nil {
 		panic(fmt.Sprintf("mcp: schema of %s: %v", name, err))
 	}
@@ -99,6 +100,12 @@ type (
 		ExitCode int    `json:"exit_code" jsonschema:"its exit code"`
 		Output   string `json:"output,omitempty" jsonschema:"the lines of its output that matter"`
 	}
+	planArguments struct {
+		Plan app.PlanInput `json:"plan" jsonschema:"the whole plan"`
+	}
+	lessonsArguments struct {
+		Lessons []string `json:"lessons" jsonschema:"one entry for each lesson, at most 1000 bytes; an empty list when there is none"`
+	}
 	contextArguments struct{}
 )
 
@@ -141,6 +148,10 @@ func tools(run app.RunTools) []*tool {
 		runTool(app.ToolVerdict, func(ctx context.Context, c app.RunCaller, in verdictArguments) (any, error) {
 			return recorded{true}, run.Report(ctx, c, app.RunReport{Verdict: in.verdict()})
 		}),
+		planTool(run),
+		runTool(app.ToolLessons, func(ctx context.Context, c app.RunCaller, in lessonsArguments) (any, error) {
+			return recorded{true}, run.Report(ctx, c, app.RunReport{Lessons: &in.Lessons})
+		}),
 		runTool(app.ToolContext, func(ctx context.Context, c app.RunCaller, _ contextArguments) (any, error) {
 			known, err := run.Context(ctx, c)
 			if err != nil {
@@ -149,6 +160,36 @@ func tools(run app.RunTools) []*tool {
 			return withLists(*known), nil
 		}),
 	}
+}
+
+// planTool takes a plan, and hands on with it what of it does not fit, so that the
+// planner is told in one answer all that is wrong, and it is kept.
+func planTool(run app.RunTools) *tool {
+	report := func(ctx context.Context, in planArguments, misfits []string) (any, error) {
+		return recorded{true}, run.Report(ctx, callerOf(ctx), app.RunReport{Plan: &in.Plan, Misfits: misfits})
+	}
+	t := runTool(app.ToolPlan, func(ctx context.Context, _ app.RunCaller, in planArguments) (any, error) {
+		return report(ctx, in, nil)
+	})
+	whole := t.call
+	t.call = func(ctx context.Context, arguments []byte) (any, error) {
+		var in planArguments
+		given, err := t.parse(arguments, &in)
+		if err != nil {
+			return nil, err
+		}
+		var f faults
+		f.check(t.schema, "", given)
+		fields, _ := given.(map[string]any)
+		_, isPlan := fields["plan"].(map[string]any)
+		if isPlan { // what is missing in it, or empty, its own rules name
+			if err := json.Unmarshal(arguments, &in); err == nil || len(f.misfits) > 0 { // as much of it as fits
+				return report(ctx, in, f.misfits)
+			}
+		}
+		return whole(ctx, arguments)
+	}
+	return t
 }
 
 // withLists makes empty lists of those that are nil: scripts iterate over them.

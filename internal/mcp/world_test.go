@@ -44,8 +44,10 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { w.ends() })
 	w.Project("p")
 	argv := []string{"true"}
-	if _, err := w.Service.SetRole(w.Owner(), "checker", app.RoleInput{Command: &argv}); err != nil {
-		t.Fatal(err)
+	for _, role := range []string{"checker", "retro"} {
+		if _, err := w.Service.SetRole(w.Owner(), role, app.RoleInput{Command: &argv}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := w.Service.EnsureToken(t.Context(), "owner", ownerToken); err != nil {
 		t.Fatal(err)
@@ -63,7 +65,7 @@ func (w *world) start(t testing.TB, wrap func(app.RunTools) app.RunTools) {
 		t.Fatal(err)
 	}
 	w.World = apptest.New(t, app.Options{
-		Trees: db, Lookup: db, Lists: db, Settings: db, Tokens: db, Parked: func(x work.ExecutionID) { w.parked <- x },
+		Trees: db, Lookup: db, Lists: db, Stories: db, Settings: db, Tokens: db, Parked: func(x work.ExecutionID) { w.parked <- x },
 	})
 	var run app.RunTools = w.Service
 	if wrap != nil {
@@ -136,6 +138,61 @@ func (w *world) judge(criteria ...string) run {
 		w.Fatalf("%d judges", len(judges))
 	}
 	return w.begin(judges[0].ID)
+}
+
+// planner is the running planner of a new story.
+func (w *world) planner() run {
+	w.Helper()
+	begun, err := w.Service.Elaborate(w.Owner(), app.ElaborateInput{Project: "p", Goal: "sell gift cards"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.begin(begun.TaskID)
+}
+
+// retro is the running retro of a story that was shipped.
+func (w *world) retro() run {
+	w.Helper()
+	made, err := w.Service.ApprovePlan(w.Owner(), app.ApproveInput{PlanInput: app.PlanInput{Name: "shipped"}, Project: "p"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	id := string(made.Story.ID)
+	w.Run(made.Story.RootID, apptest.Changed())
+	if _, err := w.Service.AcceptStory(w.Owner(), id); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.Service.ShipStory(w.Owner(), id, app.ShipRequest{}); err != nil {
+		w.Fatal(err)
+	}
+	w.land(id)
+	var retro work.TaskID
+	w.View(work.TreeID(made.Story.RootTaskID), func(tree *work.Tree) {
+		for _, t := range tree.Tasks() {
+			if t.Role() == work.Retro {
+				retro = t.ID
+			}
+		}
+	})
+	return w.begin(retro)
+}
+
+// land plays the engine: what a story ships is landed and pushed.
+func (w *world) land(id string) {
+	w.Helper()
+	story := w.story(id)
+	tree := work.TreeID(story.RootTaskID)
+	w.Do(tree, work.Landed{Merge: story.Ship.MergeID, Commit: "c1"})
+	w.Do(tree, work.Pushed{Task: story.RootID})
+}
+
+func (w *world) story(ref string) *app.StoryView {
+	w.Helper()
+	story, err := w.Service.Story(w.Owner(), ref)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return story
 }
 
 func (w *world) get(id work.TaskID) *app.TaskView {
