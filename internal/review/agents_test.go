@@ -13,10 +13,12 @@ func (s *sim) progress(i int) {
 	tree := s.tree(p.tree.ID)
 	t := tree.Task(p.task)
 	switch {
-	case p.kind == work.GateRun:
+	case !p.kind.Own():
 		s.gateRun(i)
 	case t.Judges != nil:
 		s.judgeRun(i, tree, t)
+	case t.Role() == work.Planner:
+		s.plannerRun(i, tree, t)
 	default:
 		s.workRun(i, tree, t)
 	}
@@ -178,7 +180,7 @@ func (s *sim) spawn(i int, tree *work.Tree, t *work.Task) {
 	s.say("%s spawns %s after %v: %v", t.ID, c.Input.Name, c.Siblings, err)
 	if e, ok := work.AsError(err); ok {
 		switch e.Reason {
-		case "stale", "name_taken", "too_deep", "dropped", "":
+		case "stale", "name_taken", "too_deep", "dropped", "not_a_builder", "role", "":
 		default:
 			s.fail("spawn: %v (%s)", err, e.Reason)
 		}

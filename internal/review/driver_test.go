@@ -1,6 +1,7 @@
 package review_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type sim struct {
 	lossy   bool          // an effect was lost; only a restart brings it back
 	procs   []proc        // what really runs
 	shadows map[work.TaskID]shadow
+	ships   map[work.StoryID]*shipped
 	told    map[string]int // events that must happen once
 	moves   map[string]bool
 	checks  int
@@ -38,7 +40,7 @@ type proc struct {
 
 func newSim(choose func(n int) int, loud bool) *sim {
 	s := &sim{
-		world: newWorld(), choose: choose, shadows: map[work.TaskID]shadow{}, told: map[string]int{}, moves: map[string]bool{},
+		world: newWorld(), choose: choose, shadows: map[work.TaskID]shadow{}, ships: map[work.StoryID]*shipped{}, told: map[string]int{}, moves: map[string]bool{},
 	}
 	if loud {
 		s.story = &strings.Builder{}
@@ -87,6 +89,8 @@ func (s *sim) populate() {
 		project.MaxFixes = &n
 	}
 	project.AutoLand = s.one(8)
+	project.Deploy = pick(s, "", "make deploy")
+	project.ShipMode = pick(s, work.ShipDirectly, work.ShipDirectly, work.ShipPullRequest)
 	project.Policy = pick(s, "", "", "none", "human", "checked", "arbitrated")
 	if s.one(4) {
 		s.rules.Roles = map[work.Role]work.RoleConfig{work.Checker: {Name: work.Checker, Command: []string{"sh"}}}
@@ -106,13 +110,14 @@ func (s *sim) populate() {
 				in.DependsOn = append(in.DependsOn, pos)
 			}
 		}
-		var story *work.Story
-		if s.one(4) {
-			story = &work.Story{ID: work.StoryID(in.Name), Name: in.Name, Status: work.InProgress, Policy: pick(s, "arbitrated", "checked"), RootTaskID: work.TaskID(in.Name)}
-			in.Review, in.Agent.Role = "", work.Builder
+		if s.one(3) {
+			tree, err := s.tellStory(project, work.TaskID(in.Name))
+			s.must(err)
+			before = append(before, tree.Root())
+			continue
 		}
-		tree, err := s.begin(project, story, work.TaskID(in.Name), in, true)
-		s.say("begin %s review=%q role=%q deps=%v story=%v: %v", in.Name, in.Review, in.Agent.Role, in.DependsOn, story != nil, err)
+		tree, err := s.begin(project, nil, work.TaskID(in.Name), in, true)
+		s.say("begin %s review=%q role=%q deps=%v: %v", in.Name, in.Review, in.Agent.Role, in.DependsOn, err)
 		if err == nil {
 			before = append(before, tree.Root())
 		} else if e, _ := work.AsError(err); e.Reason != "bad_dependency" {
@@ -214,7 +219,16 @@ func reload(tree *work.Tree) *work.Tree {
 	}
 	slices.Reverse(tasks)
 	out := work.NewTree(tree.ID, tasks, runs, merges)
-	out.Version, out.Project, out.Story = tree.Version, tree.Project, tree.Story
+	out.Version, out.Project = tree.Version, tree.Project
+	if tree.Story != nil {
+		text, err := json.Marshal(tree.Story)
+		if err == nil {
+			err = json.Unmarshal(text, &out.Story)
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
 	return out
 }
 
@@ -280,7 +294,11 @@ func (s *sim) deliver(e work.Effect) {
 		s.land(tree, e)
 	case work.Recheck:
 		s.must(s.do(tree, work.System(), work.Settle{}))
-	case work.FinishJob, work.Reclaim:
+	case work.Push:
+		s.push(tree, e)
+	case work.PullRequest:
+		s.pullRequest(tree, e)
+	case work.FinishJob, work.Reclaim, work.Branch:
 	}
 }
 

@@ -23,6 +23,10 @@ func (s *sim) person() {
 		return
 	}
 	s.refresh(tree)
+	if tree.Story != nil && s.one(2) {
+		s.actOnStory(tree)
+		return
+	}
 	t := tasks[s.choose(len(tasks))]
 	switch s.choose(10) {
 	case 7:

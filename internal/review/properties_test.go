@@ -31,6 +31,7 @@ func (s *sim) check(_ *world, d decision) {
 		s.fail("after %T: %s", d.command, v)
 	}
 	s.checkStory(d)
+	s.checkShip(d)
 	inbox := d.changes.Summary.Inbox
 	for _, item := range inbox {
 		if t := d.tree.Task(item.TaskID); item.TaskID != "" && (t == nil || t.SupersededBy != "") {
@@ -42,6 +43,7 @@ func (s *sim) check(_ *world, d decision) {
 			s.explain(d.tree, t, inbox)
 		}
 	}
+	s.explainStory(d.tree, inbox)
 	if !s.lossy {
 		s.checkEffects(d.tree)
 	}
@@ -53,6 +55,9 @@ func (s *sim) check(_ *world, d decision) {
 // checkTask compares a task with what it was.
 func (s *sim) checkTask(d decision, t *work.Task) {
 	was, known := s.shadows[t.ID]
+	if t.Position() == d.tree.Root() && t.SupersededBy == "" {
+		s.checkBranch(d, was.state, t.State)
+	}
 	if known && was.state != t.State {
 		s.moves[fmt.Sprint(was.state, " → ", t.State)] = true
 	}
@@ -126,7 +131,10 @@ func target(c work.Command) work.TaskID {
 // checkAcceptance: a person's word, or the policy's verdict on that very commit.
 func (s *sim) checkAcceptance(d decision, t *work.Task, asked bool) {
 	if t.Accepted.By.Kind == work.PersonActor {
-		if _, ok := d.command.(work.AcceptTask); !ok || !asked {
+		_, accepts := d.command.(work.AcceptTask)
+		_, ships := d.command.(work.ShipStory) // which accepts what a check was over for
+		flagged := ships && d.tree.Story.Policy == "checked" && t.ParentTaskID != ""
+		if !(accepts && asked) && !flagged {
 			s.fail("%s was accepted for %v by %T", t.ID, t.Accepted.By, d.command)
 		}
 		return
@@ -190,10 +198,15 @@ func (s *sim) once(e work.Event) {
 	}
 }
 
-// checkStory: only the root's task moves an arbitrated story.
+// checkStory: only the root's task moves an arbitrated story, and what is asked of
+// it and becomes of its ship.
 func (s *sim) checkStory(d decision) {
 	story := d.tree.Story
-	if story == nil || d.before == "" || story.Status == d.before || story.Policy == "checked" {
+	if story == nil || d.before == "" || story.Status == d.before || story.Policy == "checked" || d.before == work.Shipping {
+		return
+	}
+	switch d.command.(type) {
+	case work.ApproveStory, work.CancelStory, work.ShipStory:
 		return
 	}
 	root := d.tree.Current(d.tree.Root())
@@ -231,7 +244,7 @@ func (s *sim) explain(tree *work.Tree, t *work.Task, inbox []work.Item) {
 		ok = s.readyOn(tree, t, listed)
 	case work.Completed, work.Failed, work.TimedOut, work.BudgetExceeded, work.Cancelled:
 		root := t.ParentTaskID == "" && t.Judges == nil && t.State != work.Completed
-		ok = !root || listed || s.shadows[t.ID].killed
+		ok = !root || listed || s.shadows[t.ID].killed || past(tree, t)
 	}
 	if !ok {
 		s.fail("%s is %s(%s), and nothing will happen to it", t.ID, t.State, t.BlockedOn)
@@ -275,10 +288,10 @@ func (s *sim) readyOn(tree *work.Tree, t *work.Task, listed bool) bool {
 // checkEffects: what waits for the engine has an effect on its way.
 func (s *sim) checkEffects(tree *work.Tree) {
 	for _, t := range tree.Tasks() {
-		for _, kind := range []work.ExecutionKind{work.AgentRun, work.SubmitRun, work.GateRun} {
+		for _, kind := range work.ExecutionKinds() {
 			for _, x := range tree.Runs(t.ID, kind) {
-				waits := x.State == work.ExecutionQueued && (kind == work.GateRun || t.Waiting(work.Queued, work.OnSlot))
-				if waits && live(tree, t.ID, kind) == nil && !s.sleeps(tree, t, kind) && !s.queued(work.StartExecution, x.ID, tree) {
+				waits := x.State == work.ExecutionQueued && (!kind.Own() || t.Waiting(work.Queued, work.OnSlot))
+				if waits && !s.sleeps(tree, t, kind) && !s.queued(work.StartExecution, x.ID, tree) {
 					s.fail("%s waits for a slot, and no effect starts it", x.ID)
 				}
 				if x.State == work.ExecutionRunning && x.Stopping != "" && !s.queued(work.StopExecution, x.ID, tree) && s.proc(x.ID) < 0 {
@@ -299,9 +312,12 @@ func (s *sim) checkEffects(tree *work.Tree) {
 	}
 }
 
-// sleeps: the workspace is held by the other kind of run, whose end starts this.
+// sleeps: the workspace is held by another run, whose end starts this.
 func (s *sim) sleeps(tree *work.Tree, t *work.Task, kind work.ExecutionKind) bool {
-	return kind.Own() && live(tree, t.ID, work.AgentRun, work.SubmitRun) != nil
+	if kind.Own() {
+		return live(tree, t.ID, work.AgentRun, work.SubmitRun) != nil
+	}
+	return live(tree, t.ID, work.GateRun, work.DeployRun, work.SmokeRun) != nil
 }
 
 func (s *sim) queued(kind work.EffectKind, id work.ExecutionID, tree *work.Tree) bool {
@@ -356,8 +372,10 @@ func (s *sim) calmly() {
 	p := s.procs[0]
 	t := s.tree(p.tree.ID).Task(p.task)
 	switch {
-	case p.kind == work.GateRun:
+	case !p.kind.Own():
 		s.end(0, gates(s.mode != 2))
+	case t.Role() == work.Planner && s.mode == 0:
+		s.progress(0)
 	case t.Judges == nil && p.kind == work.AgentRun:
 		s.endWell(0, s.tree(p.tree.ID), t)
 	case t.Judges != nil && s.mode == 1:
@@ -384,6 +402,9 @@ func (s *sim) finish() {
 			}
 		}
 		root := tree.Current(tree.Root())
+		if tree.Story != nil && tree.Story.Status == work.Shipping && len(work.Inbox(tree)) == 0 {
+			s.fail("the story is SHIPPING at %s when all is quiet", tree.Story.Ship.Step)
+		}
 		if open && len(work.Inbox(tree)) == 0 && !root.Waiting(work.Queued, work.OnDependencies) {
 			s.fail("tree %s is open and asks nobody", tree.ID)
 		}

@@ -250,15 +250,16 @@ func (s *Step) shipLanded(m *Merge) error {
 	}
 	root := s.Tree.Current(s.Tree.Root())
 	story.Ship.Commit = cmp.Or(m.Commit, root.accepted())
-	switch {
-	case m.Status != MergeNothing:
-		return s.shipStep(ShipPush)
-	case story.Ship.Commit == "":
+	if story.Ship.Commit == "" {
 		return s.shipUndone("nothing to land: no part of the story has changed anything")
-	case root.Landed == nil: // the target holds it already
+	}
+	if root.Landed == nil { // the target holds it already, or it is its improvements alone
 		root.Landed = &Landing{Branch: m.Target, Commit: story.Ship.Commit, At: s.Now}
 	}
-	return s.shipStep(ShipDeploy)
+	if m.Status == MergeNothing {
+		return s.shipStep(ShipDeploy)
+	}
+	return s.shipStep(ShipPush)
 }
 
 // shipStopped ends a ship whose landing was refused or aborted.
