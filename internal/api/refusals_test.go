@@ -25,6 +25,11 @@ func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.Project("house")
 	task := w.Task(app.TaskRequest{Name: "first"})
+	draft, err := w.Service.ApprovePlan(w.Owner(), app.ApproveInput{PlanInput: app.PlanInput{Name: "draft", BranchName: "story/d"}, Draft: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	story := "/api/stories/" + string(draft.Story.ID)
 	read, err := w.Service.CreateToken(w.Owner(), "reader", app.ScopeRead)
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +103,24 @@ func TestRefusals(t *testing.T) {
 		{name: "bad scope", method: "POST", path: "/api/tokens", body: `{"name":"x","scope":"root"}`, status: 422, code: work.Invalid, says: "root", hint: "admin or read"},
 		{name: "wrong state", method: "POST", path: "/api/tasks/" + string(task.ID) + "/accept", status: 409, code: work.Illegal, says: "PENDING", hint: "start"},
 		{name: "cycle", method: "PATCH", path: "/api/tasks/" + string(task.ID), body: `{"depends_on":["` + string(task.ID) + `"]}`, status: 422, code: work.Invalid, says: "circle"},
+		{name: "no goal", method: "POST", path: "/api/stories/elaborate", body: `{}`, status: 422, code: work.Invalid, says: "goal"},
+		{name: "blank goal", method: "POST", path: "/api/stories/elaborate", body: `{"goal":" "}`, status: 422, code: work.Invalid, says: "goal", hint: "say what is wanted"},
+		{name: "key of a plan in another case", method: "POST", path: "/api/stories/approve", body: `{"name":"a","tasks":[{"name":"a","instructions":"b","Subtasks":[]}]}`, status: 422, code: work.Invalid, says: `unexpected property "tasks[0].Subtasks"`},
+		{name: "unknown keys of a plan", method: "POST", path: "/api/stories/approve", body: `{"name":"a","task":[],"tasks":[{"name":"a","instruction":"b"}]}`, status: 422, code: work.Invalid, says: "body.task: unexpected property; body.tasks[0].instruction: unexpected property; body.tasks[0]: expected required property instructions to be present"},
+		{name: "broken plan", method: "POST", path: "/api/stories/approve", body: `{"name":"a","policy":"checked","branch_name":"a..b"}`, status: 422, code: work.Invalid, says: "the plan has 2 problems", hint: "whole plan again"},
+		{name: "long plan", method: "POST", path: "/api/stories/approve", body: `{"name":"` + long(9<<10) + `","tasks":[{"name":"` + long(9<<10) + `","instructions":"a","depends_on":["` + long(9<<10) + `"]}]}`, status: 422, code: work.Invalid, says: "circle"},
+		{name: "branch of another story", method: "POST", path: "/api/stories/approve", body: `{"name":"a","branch_name":"story/d/e"}`, status: 409, code: work.Conflict, says: "story/d", hint: "another name"},
+		{name: "no epic", method: "POST", path: "/api/stories/approve", body: `{"name":"a","epic":"autumn"}`, status: 404, code: work.NotFound, says: "autumn"},
+		{name: "nameless epic", method: "POST", path: "/api/epics", body: `{"name":" "}`, status: 422, code: work.Invalid, says: "name"},
+		{name: "no story", method: "GET", path: "/api/stories/nosuchstory", status: 404, code: work.NotFound, says: "nosuchstory"},
+		{name: "no story to change", method: "PATCH", path: "/api/stories/nosuchstory", body: `{"name":"a"}`, status: 404, code: work.NotFound},
+		{name: "no story to accept", method: "POST", path: "/api/stories/nosuchstory/accept", status: 404, code: work.NotFound},
+		{name: "unknown status", method: "GET", path: "/api/stories?status=DONE", status: 422, code: work.Invalid, says: "SHIPPABLE"},
+		{name: "ship a draft", method: "POST", path: story + "/ship", status: 409, code: work.Illegal, says: "only a SHIPPABLE story", hint: "approve"},
+		{name: "reject without a comment", method: "POST", path: story + "/reject", body: `{}`, status: 422, code: work.Invalid, says: "comment"},
+		{name: "ship mode", method: "PATCH", path: "/api/projects/house", body: `{"ship_mode":"push"}`, status: 422, code: work.Invalid, says: "ship_mode"},
+		{name: "reader approves a plan", method: "POST", path: "/api/stories/approve", body: `{"name":"a"}`, edit: as(read.Secret), status: 403, code: work.Forbidden, hint: "scope admin"},
+		{name: "reader ships", method: "POST", path: story + "/ship", edit: as(read.Secret), status: 403, code: work.Forbidden},
 		{name: "bad event id", method: "GET", path: "/api/events", edit: apptest.Header("Last-Event-ID", "x"), status: 422, code: work.Invalid, says: "Last-Event-ID"},
 		{name: "events of no task", method: "GET", path: "/api/events?task=nosuchtask", status: 404, code: work.NotFound},
 		{name: "negative offset", method: "GET", path: "/api/executions/nosuch/log?offset=-1", status: 404, code: work.NotFound},
@@ -153,7 +176,7 @@ func (w *world) picture() string {
 	}
 	var all []any
 	all = append(all, seq)
-	for _, path := range []string{"/api/projects", "/api/tasks?all=true", "/api/roles", "/api/tokens", "/api/merges"} {
+	for _, path := range []string{"/api/projects", "/api/tasks?all=true", "/api/stories", "/api/epics", "/api/roles", "/api/tokens", "/api/merges"} {
 		all = append(all, string(w.ask("GET", path, "").body))
 	}
 	return fmt.Sprint(all...)
@@ -281,8 +304,8 @@ func TestNothingInternalLeaks(t *testing.T) {
 	w.Project("house")
 	task := w.Task(app.TaskRequest{Name: "a", Start: true})
 	w.Begin(task.ID, "token")
-	id := string(task.ID)
-	for _, path := range []string{"/api/tasks", "/api/tasks/" + id, "/api/tasks/" + id + "/tree", "/api/tasks/" + id + "/executions", "/api/tokens", "/api/projects"} {
+	id, story := string(task.ID), string(w.shippable("Small").ID)
+	for _, path := range []string{"/api/stories", "/api/stories/" + story, "/api/stories/" + story + "/task-tree", "/api/tasks", "/api/tasks/" + id, "/api/tasks/" + id + "/tree", "/api/tasks/" + id + "/executions", "/api/tokens", "/api/projects"} {
 		got := w.ask("GET", path, "")
 		for _, word := range []string{"ook", "ence", "ash", "ersion", "ease"} {
 			for _, key := range keys(t, got.body) {
