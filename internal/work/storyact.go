@@ -78,7 +78,7 @@ func title(text string) string {
 
 // spawnApart adds a task of a role that stands beside the tree: the planner or
 // the retro of its story. Its id is derived: each number is made once.
-func (s *Step) spawnApart(role Role, name string, spec AgentSpec, instructions string) *Task {
+func (s *Step) spawnApart(role Role, name string, spec AgentSpec, instructions string) {
 	n := 1
 	for _, t := range s.Tree.order {
 		if t.Role() == role && t.Apart() {
@@ -94,7 +94,6 @@ func (s *Step) spawnApart(role Role, name string, spec AgentSpec, instructions s
 	s.add(t)
 	s.addRun(t, AgentRun)
 	s.event("task.created", t, map[string]any{"name": t.Name})
-	return t
 }
 
 // take makes a plan the story's: what the plan leaves open stays.
