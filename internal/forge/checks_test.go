@@ -187,11 +187,15 @@ func TestWhatFailedChecksSay(t *testing.T) {
 	d.checked([]string{
 		d.run(1, "build", "completed", "failure"), d.run(2, "gone", "completed", "cancelled", gone),
 		d.run(3, "acme", "completed", "failure", words), d.run(4, "silent", "completed", "failure", silent),
+		d.run(5, "build", "completed", "failure"), // of another workflow
 	}, []string{d.status("ci/old", "failure", "exit status 1, "+token)})
 	d.on("GET /actions/jobs/1/logs", reply{status: http.StatusFound, header: http.Header{"Location": {store.URL + "/log?sig=s1gned"}}})
 	d.on("GET /actions/jobs/2/logs", reply{status: http.StatusGone, body: `{"message":"Gone"}`})
+	away := httptest.NewServer(http.NotFoundHandler())
+	away.Close()
+	d.on("GET /actions/jobs/5/logs", reply{status: http.StatusFound, header: http.Header{"Location": {away.URL + "/log?sig=s1gned"}}})
 	got, err := d.forge().Look(t.Context(), 7)
-	if err != nil || names(got.Failed) != "build gone acme silent ci/old" {
+	if err != nil || names(got.Failed) != "build gone acme silent build ci/old" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	log := got.Failed[0].Excerpt
@@ -204,14 +208,41 @@ func TestWhatFailedChecksSay(t *testing.T) {
 	if e := got.Failed[2].Excerpt; !strings.HasPrefix(e, "2 failures\n\n**TestPasskey** failed\n\n") || !strings.HasSuffix(e, "\nthe end") || len(e) > maxExcerpt+100 {
 		t.Errorf("acme: %d bytes: %q", len(e), e)
 	}
-	if diff := cmp.Diff([]Check{{Name: "silent"}, {Name: "ci/old", URL: "https://ci.example/builds/1", Excerpt: "exit status 1, ***"}}, got.Failed[3:]); diff != "" {
+	if diff := cmp.Diff([]Check{{Name: "silent"}, got.Failed[4], {Name: "ci/old", URL: "https://ci.example/builds/1", Excerpt: "exit status 1, ***"}}, got.Failed[3:]); diff != "" {
 		t.Error(diff)
 	}
 	if got.Failed[0].URL != "https://github.example/runs/1" {
 		t.Errorf("%+v", got.Failed[0])
 	}
-	if strings.Contains(fmt.Sprintf("%+v", got), token) {
-		t.Error("the token is shown")
+	if e := got.Failed[4].Excerpt; !strings.Contains(e, "did not answer") {
+		t.Errorf("away: %q", e)
+	}
+	for _, secret := range []string{token, "s1gned"} {
+		if strings.Contains(fmt.Sprintf("%+v", got), secret) {
+			t.Errorf("%s is shown", secret)
+		}
+	}
+}
+
+// Where the API is encrypted, the log is not fetched without.
+func TestLogStaysEncrypted(t *testing.T) {
+	t.Parallel()
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "the log") }))
+	t.Cleanup(store.Close)
+	d := newDouble(t, GitHub)
+	d.checked([]string{d.run(1, "build", "completed", "failure")}, nil)
+	d.on("GET /actions/jobs/1/logs", reply{status: http.StatusFound, header: http.Header{"Location": {store.URL}}})
+	tls := httptest.NewTLSServer(d)
+	t.Cleanup(tls.Close)
+	for address, read := range map[string]bool{d.URL: true, tls.URL: false} {
+		f, err := For("git@github.example:acme/widget.git", Config{API: address + "/api/v3", Token: token, HTTP: tls.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.Look(t.Context(), 7)
+		if err != nil || len(got.Failed) != 1 || (got.Failed[0].Excerpt == "the log") != read {
+			t.Errorf("%s: %+v, %v", address, got, err)
+		}
 	}
 }
 

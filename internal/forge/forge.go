@@ -130,9 +130,8 @@ type pullBody struct {
 	Number      int     `json:"number"`
 	HTMLURL     string  `json:"html_url"`
 	State       string  `json:"state"`
-	Merged      bool    `json:"merged"`
-	MergedAt    *string `json:"merged_at"` // GitHub's lists have only this
-	MergeCommit string  `json:"merge_commit_sha"`
+	Merged      bool    `json:"merged"`           // not in GitHub's lists
+	MergeCommit string  `json:"merge_commit_sha"` // GitHub: of a trial, until merged
 	Head        endBody `json:"head"`
 	Base        endBody `json:"base"`
 }
@@ -149,7 +148,7 @@ var commitPattern = regexp.MustCompile(`^[0-9a-f]{40}(?:[0-9a-f]{24})?$`)
 func (b pullBody) pull() (Pull, error) {
 	p := Pull{Number: b.Number, URL: webURL(b.HTMLURL), Head: b.Head.SHA, State: StateOpen}
 	switch {
-	case b.Merged || b.MergedAt != nil && *b.MergedAt != "":
+	case b.Merged:
 		p.State, p.MergeCommit = StateMerged, b.MergeCommit
 	case b.State == "closed":
 		p.State = StateClosed
@@ -174,27 +173,22 @@ func (s PullSpec) body() map[string]string {
 
 // tally adds checks up.
 type tally struct {
-	seen, pending bool
-	bad           bool
-	failed        []Check
-	names         map[string]bool
+	seen, pending, bad bool
+	failed             []Check
 }
 
 func (t *tally) passed() { t.seen = true }
 func (t *tally) waits()  { t.seen, t.pending = true, true }
 
-// fails notes a failed check, by name once.
-func (t *tally) fails(c Check) {
+// fails notes a failed check, and tells whether it is one of those that are named.
+func (t *tally) fails(c Check) bool {
 	t.seen, t.bad = true, true
-	if t.names == nil {
-		t.names = map[string]bool{}
+	if len(t.failed) == maxFailed {
+		return false
 	}
-	if len(t.failed) == maxFailed || t.names[c.Name] {
-		return
-	}
-	t.names[c.Name] = true
 	c.URL = webURL(c.URL)
 	t.failed = append(t.failed, c)
+	return true
 }
 
 func (t *tally) together() Checks {

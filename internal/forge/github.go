@@ -89,10 +89,9 @@ type checkRun struct {
 	} `json:"app"`
 }
 
-// runs counts the latest check runs of a commit and gives the failed ones back, by
-// name.
-func (g *github) runs(ctx context.Context, commit string, t *tally) (map[string]checkRun, error) {
-	failed := map[string]checkRun{}
+// runs counts the latest check runs of a commit and gives back those among the
+// first of the tally's failed checks.
+func (g *github) runs(ctx context.Context, commit string, t *tally) (failed []checkRun, err error) {
 	for page, seen := 1, 0; ; page++ {
 		if page > maxPages {
 			return nil, badAnswer("more than %d checks of one commit", maxPages*perPage)
@@ -101,7 +100,7 @@ func (g *github) runs(ctx context.Context, commit string, t *tally) (map[string]
 			Total int        `json:"total_count"`
 			Runs  []checkRun `json:"check_runs"`
 		}
-		err := g.client.call(ctx, http.MethodGet, "/commits/"+commit+"/check-runs", pageQuery(page, "per_page", perPage), nil, &body)
+		err = g.client.call(ctx, http.MethodGet, "/commits/"+commit+"/check-runs", pageQuery(page, "per_page", perPage), nil, &body)
 		if err != nil {
 			return nil, err
 		}
@@ -112,8 +111,9 @@ func (g *github) runs(ctx context.Context, commit string, t *tally) (map[string]
 			case r.Conclusion == "success", r.Conclusion == "neutral", r.Conclusion == "skipped":
 				t.passed()
 			default: // failure, timed_out, cancelled, action_required, …: nobody said that it is well
-				t.fails(Check{Name: r.Name, URL: r.HTMLURL})
-				failed[r.Name] = r
+				if t.fails(Check{Name: r.Name, URL: r.HTMLURL}) {
+					failed = append(failed, r)
+				}
 			}
 		}
 		if seen += len(body.Runs); len(body.Runs) == 0 || seen >= body.Total {
@@ -156,22 +156,18 @@ func (t *tally) status(state string, c Check) {
 	case "success", "skipped", "warning":
 		t.passed()
 	case "failure", "error":
-		t.fails(c)
+		_ = t.fails(c) // of statuses there is no more to tell
 	default: // pending, or a word that is not known
 		t.waits()
 	}
 }
 
-// excerpts fills in what failed checks say: their own output, else the end of the
-// job's log. A log that cannot be had is said, not an error: the check has failed
+// excerpts fills in what the runs say, which are the first of the failed checks:
+// their own output, else the end of the job's log. A log that cannot be had is said, not an error: the check has failed
 // all the same.
-func (g *github) excerpts(ctx context.Context, failed []Check, runs map[string]checkRun) {
+func (g *github) excerpts(ctx context.Context, failed []Check, runs []checkRun) {
 	logs := 0
-	for i := range failed {
-		run, ok := runs[failed[i].Name]
-		if !ok || failed[i].Excerpt != "" {
-			continue
-		}
+	for i, run := range runs {
 		out := run.Output
 		said := strings.TrimSpace(out.Title + "\n\n" + beginning(out.Summary, maxSummary))
 		if out.Summary != "" || out.Text != "" || run.App.Slug != "github-actions" || logs == maxLogs {

@@ -72,6 +72,7 @@ func TestForNothing(t *testing.T) {
 		{"https://me:s3cret@code.example.org/acme/widget.git", Config{}, KindUnknown},
 		{"https://me:s3cret@github.com/widget.git", Config{}, KindUnknown},
 		{"https://me:s3cret@github.com/acme/", Config{}, KindUnknown},
+		{"https://me:s3cret@github.com/group/acme/widget", Config{}, KindUnknown},
 		{"https://me:s3cret@github.com/acme/..", Config{}, KindUnknown},
 		{"https://me:s3cret@github.com/a%2f..%2fb/widget", Config{}, KindUnknown},
 		{"https://me:s3cret@github.com/acme/wid get", Config{}, KindUnknown},

@@ -83,8 +83,14 @@ func TestPushToOrigin(t *testing.T) {
 	// Somebody else's commit, which the vault never saw, is not lost.
 	sh(t, l.origin(), "git -c user.name=o -c user.email=o update-ref refs/heads/"+branch+" $(git -c user.name=o -c user.email=o commit-tree -p "+branch+" -m theirs "+branch+"^{tree})")
 	theirs := sh(t, l.origin(), "git rev-parse "+branch)
-	_, err = l.vault.Push(l.ctx(), PushSpec{Branch: branch, Commit: l.commitOn(two, "three")})
-	wantKind(t, err, KindNotFastForward)
+	far := two
+	for range 70 { // more than is looked through without a process
+		far = l.commitOn(far, "on and on")
+	}
+	for _, commit := range []string{l.commitOn(two, "three"), far} {
+		_, err = l.vault.Push(l.ctx(), PushSpec{Branch: branch, Commit: commit})
+		wantKind(t, err, KindNotFastForward)
+	}
 	_, err = l.vault.Push(l.ctx(), PushSpec{Branch: branch, Commit: other, Old: two, Replace: true})
 	wantKind(t, err, KindRefMoved)
 	if at := sh(t, l.origin(), "git rev-parse "+branch); at != theirs {
@@ -187,6 +193,7 @@ func TestRemote(t *testing.T) {
 		"push instead":  {"git remote add origin https://h.example/o/r.git; git config url.git@h.example:.pushInsteadOf https://h.example/", "git@h.example:o/r.git"},
 		"included":      {"git config -f ../more remote.origin.url git@h.example:o/r.git; git config include.path ../../more", "git@h.example:o/r.git"},
 		"per tree":      {"git config extensions.worktreeConfig true; git config --worktree remote.origin.url git@h.example:o/r.git", "git@h.example:o/r.git"},
+		"per linked":    {"git config extensions.worktreeConfig true; git remote add origin git@h.example:o/main.git; git branch b; git worktree add -q ../L b; git -C ../L config --worktree remote.origin.pushurl git@h.example:o/r.git; cd ..; mv R M; git -C M worktree repair ../L 2>/dev/null; mv L R; git -C M worktree repair ../R 2>/dev/null", "git@h.example:o/r.git"},
 		"bare relative": {"cd ..; git clone -q --bare R B; rm -rf R; mv B R; cd R; git remote set-url origin ../o.git", "TOP/o.git"},
 		"linked":        {"git branch b; git worktree add -q ../L b; git remote add origin o.git; cd ..; mv R M; git -C M worktree repair ../L 2>/dev/null; mv L R; git -C M worktree repair ../R 2>/dev/null", "TOP/R/o.git"},
 	} {
