@@ -172,7 +172,7 @@ func (s *Step) underEndedParent(t *Task) (bool, error) {
 
 // revive brings back what a cascade cancelled, once nothing holds it any more.
 func (s *Step) revive(t *Task) error {
-	if t.Book.Cascade == "" || t.Dropped {
+	if t.Book.Cascade == "" || t.Dropped || s.Tree.cancelled() {
 		return nil
 	}
 	if bad := s.badDependency(t); bad != nil {
