@@ -1,5 +1,7 @@
 package app
 
+import "slices"
+
 // Operation is one use case and where people find it. The table of them is how
 // several surfaces stay one product: a test walks the methods of [API] and the
 // real registries of the surfaces against it, both ways.
@@ -21,19 +23,29 @@ func as(names ...string) Offer { return Offer{As: names} }
 
 func no(because string) Offer { return Offer{Because: because} }
 
+func op(name string, rest, cli, mcp Offer) Operation {
+	return Operation{name, rest, cli, mcp, no("built with the web surface")}
+}
+
 // Operations is the parity table, in the order of API.
 func Operations() []Operation {
-	web := no("built with the web surface")
-	op := func(name string, rest, cli, mcp Offer) Operation { return Operation{name, rest, cli, mcp, web} }
-	hand, secret := no("what is removed is gone: a person does it by hand"), no("credentials are the person's own: what an agent reads must not get it any")
-	machine := no("the server's disk is the person's to look after: no task needs it, and an agent could write anywhere on it")
+	return slices.Concat(projectOperations(), taskOperations(), storyOperations(), mergeOperations(), serverOperations(), viewOperations())
+}
+
+func byHand() Offer { return no("what is removed is gone: a person does it by hand") }
+
+func projectOperations() []Operation {
 	return []Operation{
 		op("AddProject", as("POST /api/projects"), as("project add"), as("add_project")),
 		op("Projects", as("GET /api/projects"), as("project list"), as("list_projects")),
 		op("Project", as("GET /api/projects/{id}"), as("project show"), as("show_project")),
 		op("SetProject", as("PATCH /api/projects/{id}"), as("project set"), as("change_project")),
-		op("RemoveProject", as("DELETE /api/projects/{id}"), as("project rm"), hand),
+		op("RemoveProject", as("DELETE /api/projects/{id}"), as("project rm"), byHand()),
+	}
+}
 
+func taskOperations() []Operation {
+	return []Operation{
 		op("CreateTask", as("POST /api/tasks"), as("task create"), as("create_task")),
 		op("Tasks", as("GET /api/tasks"), as("task list"), as("list_tasks")),
 		op("Task", as("GET /api/tasks/{id}"), as("task show", "task wait"), as("show_task")),
@@ -48,7 +60,7 @@ func Operations() []Operation {
 		op("SubmitTask", as("POST /api/tasks/{id}/submit"), as("task submit"), as("submit_task")),
 		op("DropTask", as("POST /api/tasks/{id}/drop"), as("task drop"), as("drop_task")),
 		op("PostponeTask", as("POST /api/tasks/{id}/postpone"), as("task postpone"), as("postpone_task")),
-		op("RemoveTask", as("DELETE /api/tasks/{id}"), as("task rm"), hand),
+		op("RemoveTask", as("DELETE /api/tasks/{id}"), as("task rm"), byHand()),
 
 		op("Subtasks", as("GET /api/tasks/{id}/subtasks"), no("task tree shows them with all that belongs to them"), no("show_tree shows them with all that belongs to them")),
 		op("TaskTree", as("GET /api/tasks/{id}/tree"), as("task tree"), as("show_tree")),
@@ -57,7 +69,11 @@ func Operations() []Operation {
 		op("Executions", as("GET /api/tasks/{id}/executions"), as("task show"), as("list_executions")),
 		op("Execution", as("GET /api/executions/{id}"), as("task logs"), as("show_execution")),
 		op("Transcript", as("GET /api/executions/{id}/log"), as("task logs"), as("read_log")),
+	}
+}
 
+func storyOperations() []Operation {
+	return []Operation{
 		op("Elaborate", as("POST /api/stories/elaborate"), as("story elaborate"), as("elaborate_story")),
 		op("ApprovePlan", as("POST /api/stories/approve"), as("story approve"), as("approve_plan")),
 		op("Stories", as("GET /api/stories"), as("story list"), as("list_stories")),
@@ -72,13 +88,23 @@ func Operations() []Operation {
 		op("StoryTree", as("GET /api/stories/{id}/task-tree"), as("story tree"), as("show_story_tree")),
 		op("Epics", as("GET /api/epics"), as("epic list"), as("list_epics")),
 		op("AddEpic", as("POST /api/epics"), as("epic add"), as("add_epic")),
+	}
+}
 
+func mergeOperations() []Operation {
+	return []Operation{
 		op("StartMerge", as("POST /api/tasks/{id}/merge"), as("merge start"), as("start_merge")),
 		op("Merges", as("GET /api/merges", "GET /api/tasks/{id}/merges"), as("merge list"), as("list_merges")),
 		op("Merge", as("GET /api/merges/{id}"), as("merge status"), as("show_merge")),
 		op("ContinueMerge", as("POST /api/merges/{id}/continue"), as("merge continue"), as("continue_merge")),
 		op("AbortMerge", as("POST /api/merges/{id}/abort"), as("merge abort"), as("abort_merge")),
+	}
+}
 
+func serverOperations() []Operation {
+	secret := no("credentials are the person's own: what an agent reads must not get it any")
+	machine := no("the server's disk is the person's to look after: no task needs it, and an agent could write anywhere on it")
+	return []Operation{
 		op("Roles", as("GET /api/roles"), as("role list"), as("list_roles")),
 		op("Role", as("GET /api/roles/{name}"), as("role show"), as("show_role")),
 		op("SetRole", as("PUT /api/roles/{name}"), as("role set"), no("who judges, and by which prompt, is not for those whose work is judged to say")),
@@ -90,7 +116,11 @@ func Operations() []Operation {
 		op("ReclaimDisk", as("POST /api/disk/reclaim"), as("disk"), machine),
 		op("Snapshots", as("GET /api/rescue", "GET /api/tasks/{id}/rescue"), as("rescue"), machine),
 		op("RestoreSnapshot", as("POST /api/rescue"), as("rescue"), machine),
+	}
+}
 
+func viewOperations() []Operation {
+	return []Operation{
 		op("Attention", as("GET /api/attention"), as("attention"), as("list_attention")),
 		op("Agents", as("GET /api/agents"), as("agent list"), as("list_agents")),
 		op("Stats", as("GET /api/stats"), no("counts are for pages and for /metrics"), no("counts are for pages and for /metrics")),
