@@ -91,6 +91,9 @@ func (s *sim) populate() {
 	project.AutoLand = s.one(8)
 	project.Deploy = pick(s, "", "make deploy")
 	project.ShipMode = pick(s, work.ShipDirectly, work.ShipDirectly, work.ShipPullRequest)
+	if !s.one(3) {
+		project.Evaluators = []work.Role{work.EvaluatorTests} // a small panel comes further
+	}
 	project.Policy = pick(s, "", "", "none", "human", "checked", "arbitrated")
 	if s.one(4) {
 		s.rules.Roles = map[work.Role]work.RoleConfig{work.Checker: {Name: work.Checker, Command: []string{"sh"}}}

@@ -37,6 +37,9 @@ func seeded(seed uint64) func(n int) int {
 	return rand.New(rand.NewPCG(seed, 1)).IntN
 }
 
+// enoughWorlds take every row of the tables.
+const enoughWorlds = 20_000
+
 // TestWorlds lets thousands of random worlds happen. CLAUDOMATOR_WORLDS sets how
 // many, CLAUDOMATOR_SEED plays a single one and tells its story.
 func TestWorlds(t *testing.T) {
@@ -49,7 +52,7 @@ func TestWorlds(t *testing.T) {
 		}
 		return
 	}
-	worlds := 20_000
+	worlds := enoughWorlds
 	if n, err := strconv.Atoi(os.Getenv("CLAUDOMATOR_WORLDS")); err == nil {
 		worlds = n
 	}
@@ -72,14 +75,24 @@ func TestWorlds(t *testing.T) {
 			})
 		}
 	})
-	if !t.Failed() && worlds >= 20_000 {
+	if !t.Failed() && worlds >= enoughWorlds {
 		checkMoves(t, moves)
 	}
 }
 
-// checkMoves: the worlds have taken every row of the task table, alone or within
+// checkMoves: the worlds have taken every row of both tables, alone or within
 // one step; a row that nothing takes says that something is possible which is not.
 func checkMoves(t *testing.T, moves map[string]bool) {
+	for _, row := range work.StoryMachine().Rows {
+		if move := fmt.Sprint(row.From, " → ", row.To); row.From != row.To && !moves[move] {
+			t.Errorf("no story went %s (%s)", move, row.Trigger)
+		}
+	}
+	for _, step := range []work.ShipStep{work.ShipValidate, work.ShipLand, work.ShipPull, work.ShipPush, work.ShipDeploy, work.ShipSmoke} {
+		if !moves[fmt.Sprint("ship → ", step)] {
+			t.Errorf("no ship came to %s", step)
+		}
+	}
 	for _, row := range work.TaskMachine().Rows {
 		if move := fmt.Sprint(row.From, " → ", row.To); row.From != row.To && !moves[move] {
 			t.Errorf("no world went %s (%s); seen: %v", move, row.Trigger, slices.Sorted(maps.Keys(moves)))

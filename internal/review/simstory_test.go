@@ -3,6 +3,7 @@ package review_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claudomator/claudomator/internal/work"
 )
@@ -183,6 +184,7 @@ func (s *sim) checkShip(d decision) {
 	if story == nil {
 		return
 	}
+	s.follow(d)
 	ship := s.ships[story.ID]
 	if ship == nil {
 		ship = &shipped{deploys: map[work.ExecutionID]bool{}}
@@ -207,6 +209,22 @@ func (s *sim) checkShip(d decision) {
 	}
 	if root := d.tree.Current(d.tree.Root()); story.Status == work.Deployed && (root.Landed == nil || story.Shipped == nil || story.Shipped.Commit == "") {
 		s.fail("the story is DEPLOYED, landed %+v, shipped %+v", root.Landed, story.Shipped)
+	}
+}
+
+// follow notes the ways a story went, step by step of what its events tell.
+func (s *sim) follow(d decision) {
+	was := d.before
+	for _, e := range d.changes.Events {
+		for _, now := range work.StoryStatuses() {
+			if e.Kind == "story."+strings.ToLower(string(now)) && was != "" {
+				s.moves[fmt.Sprint(was, " → ", now)] = true
+				was = now
+			}
+		}
+		if e.Kind == "ship.step" {
+			s.moves[fmt.Sprint("ship → ", e.Body["step"])] = true
+		}
 	}
 }
 
