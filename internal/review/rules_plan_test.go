@@ -13,7 +13,7 @@ import (
 
 func TestPlan_AStoryBeginsAsADraftThatRunsNothing(t *testing.T) {
 	s := newStage(t)
-	story := s.write(work.StoryInput{Goal: "  people can log in\nand out "})
+	story := s.write(work.StoryInput{Name: " ", Goal: "  people can log in\nand out "})
 	s.status(story, work.Draft)
 	s.is("R PENDING")
 	if story.Name != "people can log in" || story.RootTaskID != "R" || s.task("R").StoryID != "S" || s.task("R").Role() != work.Builder {

@@ -535,6 +535,21 @@ func TestShip_WhatIsBuiltOnAStoryWaitsUntilItIsLanded(t *testing.T) {
 	s.is("D COMPLETED")
 }
 
+// TestShip_WhatIsBuiltOnACancelledStoryAsksAPerson: it will never be landed.
+func TestShip_WhatIsBuiltOnACancelledStoryAsksAPerson(t *testing.T) {
+	s, _ := shippable(t)
+	s.create("D", "human", on("R"))
+	s.run("D", success("d1"))
+	s.create("E", "human", on("R"))
+	s.tell(work.CancelStory{})
+	s.recheck()
+	s.is("E CANCELLED")
+	if !strings.Contains(s.task("D").Reason, "which it is built on, ended: CANCELLED") {
+		t.Errorf("D says %q", s.task("D").Reason)
+	}
+	s.holds("D", work.HoldBuiltOn)
+}
+
 // TestShip_ForeignReportsChangeNothing: of other tasks, other steps, other runs.
 func TestShip_ForeignReportsChangeNothing(t *testing.T) {
 	s, _ := shippable(t, whole)

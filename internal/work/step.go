@@ -235,6 +235,9 @@ func (t *Tree) Summary() Summary {
 	if root.Accepted != nil && root.State == Completed {
 		sum.Accepted = root.Accepted.Commit
 	}
+	if t.cancelled() {
+		sum.State = Cancelled // it will never be landed, whatever its root came to
+	}
 	for _, task := range t.order {
 		if task.SupersededBy != "" && task.State.Ended() {
 			continue

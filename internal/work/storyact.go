@@ -35,7 +35,7 @@ func (c CreateStory) apply(s *Step) error {
 	}
 	in := c.Input
 	story := &Story{
-		ID: c.ID, ProjectID: s.Tree.Project.ID, EpicID: in.EpicID, Name: in.Name, Goal: in.Goal, Spec: in.Spec, Policy: in.Policy,
+		ID: c.ID, ProjectID: s.Tree.Project.ID, EpicID: in.EpicID, Name: strings.TrimSpace(in.Name), Goal: in.Goal, Spec: in.Spec, Policy: in.Policy,
 		BranchName: in.BranchName, AcceptanceCriteria: in.AcceptanceCriteria, Status: Draft, RootTaskID: c.Root, CreatedAt: s.Now, UpdatedAt: s.Now,
 	}
 	if c.Elaborate && strings.TrimSpace(in.Goal) == "" {
