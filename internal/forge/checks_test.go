@@ -270,7 +270,7 @@ func TestChecksThatAreForbidden(t *testing.T) {
 		d.on("GET /commits/"+head+"/check-runs", no)
 		d.on("GET /commits/"+head+"/status", no)
 		got, err := d.forge().Look(t.Context(), 7)
-		if e := wantError(t, err, KindForbidden); got.State != StateOpen || got.Number != 7 || got.Checks != "" || !strings.Contains(e.Hint, "checks") {
+		if e := wantError(t, err, KindForbidden); got.State != StateOpen || got.Number != 7 || got.Checks != "" || !strings.Contains(e.Hint, "checks") || (d.kind == GitHub) != strings.Contains(e.Hint, "classic") {
 			t.Errorf("%+v, %+v", got, e)
 		}
 	})

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -101,6 +102,9 @@ func (g *github) runs(ctx context.Context, commit string, t *tally) (failed []ch
 			Runs  []checkRun `json:"check_runs"`
 		}
 		err = g.client.call(ctx, http.MethodGet, "/commits/"+commit+"/check-runs", pageQuery(page, "per_page", perPage), nil, &body)
+		if e, ok := errors.AsType[*Error](err); ok && e.Kind == KindForbidden {
+			return nil, e.hint("use a classic token with the scope repo, or an app's that may read checks: fine-grained personal tokens cannot")
+		}
 		if err != nil {
 			return nil, err
 		}

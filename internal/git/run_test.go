@@ -8,7 +8,9 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -91,16 +93,24 @@ func TestTimeoutEndsTheWholeGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
-		if err != nil || strings.Contains(string(stat), ") Z ") {
+	wantGone(t, string(pid))
+}
+
+// wantGone waits a moment for the end of a process.
+func wantGone(t *testing.T, pid string) {
+	t.Helper()
+	id, err := strconv.Atoi(strings.TrimSpace(pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/stat") // also tells a process that nobody has waited for
+		if syscall.Kill(id, 0) != nil || err == nil && strings.Contains(string(stat), ") Z ") {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("process %s lives on: %s", pid, stat)
+			t.Fatalf("process %d lives on: %s", id, stat)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 
