@@ -67,7 +67,7 @@ func TestPlannersRun(t *testing.T) {
 	}
 	x := first.Execution.ID
 	for _, c := range []work.Command{
-		work.Begin{Execution: x, Node: "n", Lease: time.Now().Add(time.Minute), Spec: first.Spec},
+		work.Begin{Execution: x, Node: "n", Lease: task.CreatedAt.Add(time.Minute), Spec: first.Spec},
 		work.Ask{Execution: x, Question: work.Question{Text: "over which river?"}},
 		work.End{Execution: x, Fence: 1, Outcome: work.Asked, Handle: "talk-1"},
 	} {
