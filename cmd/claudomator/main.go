@@ -29,9 +29,16 @@ func deps(keys *keys) cli.Deps {
 		}
 		return w
 	}
+	height := func() int {
+		_, h, err := term.GetSize(out)
+		if err != nil {
+			return 0
+		}
+		return h
+	}
 	return cli.Deps{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(),
-		Terminal: term.IsTerminal(out), InTerminal: term.IsTerminal(int(os.Stdin.Fd())), Width: width,
+		Terminal: term.IsTerminal(out), InTerminal: term.IsTerminal(int(os.Stdin.Fd())), Width: width, Height: height,
 		Now: time.Now, Version: version(), Interrupts: keys.take, Discard: forgetTyped,
 		Connect: func(_ context.Context, server, token string) (app.API, error) {
 			return client.New(server, token, http.DefaultClient), nil

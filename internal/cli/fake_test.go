@@ -42,10 +42,17 @@ type fake struct {
 	before     func() // every look at a task
 	answered   func()
 	cancelled  func()
+	stories    []*app.StoryView
+	epics      []work.EpicProgress
+	events     []work.Event // of every task; nil: two of a task that was queued
+	planned    func(app.ApproveInput) error
 
 	project  app.ProjectInput
 	requests []app.TaskRequest
 	change   app.TaskPatch
+	goal     app.ElaborateInput
+	plan     app.ApproveInput
+	edit     app.StoryPatch
 	asked    []string // actions, in order
 	after    []int64  // of every stream
 	looks    int      // how often a task or merge was read
@@ -198,6 +205,9 @@ func (f *fake) TaskDiff(_ context.Context, _ string, w io.Writer) error {
 }
 
 func (f *fake) TaskEvents(context.Context, string) ([]work.Event, error) {
+	if f.events != nil {
+		return f.events, f.err
+	}
 	return []work.Event{{Seq: 3, Kind: "task.created"}, {Seq: 7, Kind: "task.queued"}}, f.err
 }
 

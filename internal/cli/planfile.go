@@ -160,12 +160,12 @@ func writePlan(in app.PlanInput) (string, error) {
 	if err := enc.Encode(nodeOf(reflect.ValueOf(in))); err != nil {
 		return "", fmt.Errorf("write the plan: %w", err)
 	}
-	return b.String(), nil
+	return string(escape(b.Bytes())), nil // what it escapes stands in quotes
 }
 
 // nodeOf is a struct, a list or a text as a YAML node.
 func nodeOf(v reflect.Value) *yaml.Node {
-	switch v.Kind() { //nolint:exhaustive // a plan holds nothing else
+	switch v.Kind() {
 	case reflect.Struct:
 		node := &yaml.Node{Kind: yaml.MappingNode}
 		for i := range v.NumField() {

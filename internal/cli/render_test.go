@@ -67,6 +67,15 @@ func rendered(t *testing.T, width int, colored bool) string {
 		fmt.Fprintf(&all, "==== %s\n%s", args, r.out)
 	}
 	fmt.Fprintf(&all, "==== run\n%s", summarized(t, api, terminal))
+	for _, args := range []string{"story list", "story show Gift_cards", "story tree Gift_cards", "attention", "epic list", "story approve Gift_cards"} {
+		fmt.Fprintf(&all, "==== %s\n%s", args, told(t, cards(), terminal, args))
+	}
+	for _, args := range []string{"story show Gift_cards", "story tree Gift_cards"} {
+		fmt.Fprintf(&all, "==== draft: %s\n%s", args, told(t, draftOf(cards()), terminal, args))
+	}
+	deep := cards()
+	deep.tree = deepTree(30)
+	fmt.Fprintf(&all, "==== deep: story tree\n%s", told(t, deep, terminal, "story tree Gift_cards"))
 	inColor := strings.Contains(all.String(), "\x1b[")
 	if inColor != colored {
 		t.Errorf("colours: %t", inColor)
@@ -82,6 +91,20 @@ func rendered(t *testing.T, width int, colored bool) string {
 		}
 	}
 	return strings.ReplaceAll(all.String(), "\x1b", "␛")
+}
+
+// told is what a command prints; _ is a blank.
+func told(t *testing.T, api *fake, terminal func(*Deps), line string) string {
+	t.Helper()
+	args := strings.Fields(line)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "_", " ")
+	}
+	r := run(t.Context(), api, terminal, args...)
+	if r.code != 0 || r.err != "" {
+		t.Fatalf("%s: %+v", line, r)
+	}
+	return r.out
 }
 
 // summarized is the end of a run that a checker has judged.

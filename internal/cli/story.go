@@ -91,8 +91,12 @@ func (p *page) elaborated(made *app.Elaborated) {
 
 // next prints commands that can be copied, each with what it does.
 func (p *page) next(pairs ...string) {
+	widest := 0
+	for i := 0; i < len(pairs); i += 2 {
+		widest = max(widest, columns(pairs[i]))
+	}
 	for i := 0; i+1 < len(pairs); i += 2 {
-		p.line("  claudomator %s  %s", pairs[i], p.style(dim, "# "+pairs[i+1]))
+		p.line("  claudomator %s  %s", pad(pairs[i], widest), p.style(dim, "# "+pairs[i+1]))
 	}
 }
 
@@ -230,7 +234,11 @@ func itemsOf(ctx context.Context, api app.API, story work.StoryID) ([]work.Item,
 
 // storyLine is the short answer to most commands about a story.
 func (p *page) storyLine(v *app.StoryView, items []work.Item) {
-	p.line("%s  %s  %s", v.ID, p.style(colorOf(string(v.Status)), string(v.Status)), inert(v.Name))
+	name := inert(v.Name)
+	if p.width > 0 {
+		name = cut(name, max(p.width-columns(string(v.ID)+string(v.Status))-4, 1))
+	}
+	p.line("%s  %s  %s", v.ID, p.style(colorOf(string(v.Status)), string(v.Status)), name)
 	p.paragraph("", "  ", storyState(p, v, items))
 	if acts := actWords(v.Actions); acts != "" {
 		p.paragraph(dim, "  ", "possible now: "+acts)

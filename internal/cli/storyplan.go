@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 
@@ -27,7 +28,7 @@ func newStoryApproveCommand(s *shell) *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&file, "file", "f", "", "plan file, or - for standard input")
-	flags.StringVar(&in.Project, "project", "", "name or id of the project, where the plan names none")
+	flags.StringVar(&in.Project, "project", "", "name or id of the project, whatever the plan says")
 	flags.StringVar(&in.Epic, "epic", "", "epic it belongs to")
 	flags.BoolVar(&in.Draft, "draft", false, "only keep it as a DRAFT")
 	flags.StringVar(&in.IdempotencyKey, "idempotency-key", "", "a repeated request with the same key makes nothing new")
@@ -39,17 +40,17 @@ func newStoryApproveCommand(s *shell) *cobra.Command {
 		if file == "" {
 			return usageError(c, "%s needs STORY, or a plan with -f", c.CommandPath())
 		}
-		given := in
-		plan, err := s.readPlan(file, &in)
+		var whole app.ApproveInput
+		plan, err := s.readPlan(file, &whole)
 		if err != nil {
 			return err
 		}
-		in.IdempotencyKey, in.Draft, in.Epic = given.IdempotencyKey, in.Draft || given.Draft, orElse(given.Epic, in.Epic)
-		if in.Project == "" && in.ProjectID == "" {
-			in.Project = given.Project
+		whole.IdempotencyKey, whole.Draft, whole.Epic = in.IdempotencyKey, whole.Draft || in.Draft, orElse(in.Epic, whole.Epic)
+		if in.Project != "" {
+			whole.Project, whole.ProjectID = in.Project, ""
 		}
 		return s.call(func(ctx context.Context, api app.API, _ []string) error {
-			made, err := api.ApprovePlan(ctx, in)
+			made, err := api.ApprovePlan(ctx, whole)
 			return s.approved(made, plan.located(err))
 		})(c, args)
 	}
@@ -120,8 +121,10 @@ func newStoryPlanCommand(s *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(s.Out, text)
-			return err
+			if _, err := io.WriteString(s.Out, text); err != nil {
+				return fmt.Errorf("print: %w", err)
+			}
+			return nil
 		}),
 	}
 }

@@ -301,7 +301,7 @@ func (p *page) ship(f folio) {
 	}
 	p.field("  commit", ship.Commit)
 	if pull := ship.Pull; pull != nil {
-		p.field("  pull request", strings.TrimSuffix(fmt.Sprintf("%s (%s, checks %s)", pull.URL, pull.State, orElse(pull.Checks, "not known")), " "))
+		p.field("  pull", strings.TrimSuffix(fmt.Sprintf("%s (%s, checks %s)", pull.URL, pull.State, orElse(pull.Checks, "not known")), " "))
 	}
 	if f.Status != work.Deployed {
 		p.field("  stopped", ship.Error)
@@ -311,10 +311,10 @@ func (p *page) ship(f folio) {
 	}
 	var rows [][]string
 	for _, step := range shipSteps(f, p.now) {
-		rows = append(rows, []string{step.name, step.result, p.ago(step.at), step.took, stepText(work.ShipStep(step.name))})
+		rows = append(rows, []string{step.name, step.result, step.took, p.ago(step.at)})
 	}
 	if len(rows) > 0 {
-		p.table("  ", []string{"STEP", "OUTCOME", "STARTED", "TOOK", ""}, rows)
+		p.table("  ", []string{"STEP", "OUTCOME", "TOOK", "STARTED"}, rows)
 	}
 	for _, x := range f.executions {
 		if x.Kind.Own() || x.CreatedAt.Before(ship.StartedAt) {
@@ -336,7 +336,10 @@ func shipSteps(f folio, now time.Time) []shipStep {
 	var steps []shipStep
 	end := func(at time.Time, result string) {
 		if n := len(steps) - 1; n >= 0 && steps[n].result == "" {
-			steps[n].result, steps[n].took = result, span(at.Sub(steps[n].at))
+			steps[n].result = result
+			if d := at.Sub(steps[n].at); d > 0 {
+				steps[n].took = span(d)
+			}
 		}
 	}
 	for _, e := range f.events {

@@ -150,7 +150,7 @@ func earlier(n *app.TreeNode) string {
 	if before < 1 {
 		return ""
 	}
-	return strings.TrimSuffix(count(before, "earlier attempt")+" rejected: "+inert(firstLine(rejection(n.Task))), ": ")
+	return strings.TrimSuffix(count(before, "earlier attempt")+" rejected: "+strings.TrimPrefix(inert(firstLine(rejection(n.Task))), "- "), ": ")
 }
 
 func (d *drawing) placeLine(t *work.Task, room int) string {

@@ -22,9 +22,9 @@ type watch struct {
 	heard    func(e work.Event) error // is told every event that concerns it; may be nil
 	pace     time.Duration            // at most one look in this time; 0: one for every event
 
-	begun  bool
-	seq    int64     // the last event that was seen
-	looked time.Time // when the last look ended
+	begun bool
+	seq   int64       // the last event that was seen
+	rest  *time.Timer // until the next look may be
 }
 
 // How long a server may be gone, and the pauses until it is asked again. After
@@ -102,10 +102,10 @@ func (w *watch) once(ctx context.Context) error {
 				return err
 			}
 		}
-		if early := w.pace - time.Since(w.looked); early > 0 {
+		if w.early() {
 			if !owed {
 				owed = true
-				timer.Reset(early)
+				timer.Reset(w.pace) // ends the stream, and the look follows
 			}
 			continue
 		}
@@ -123,8 +123,23 @@ func (w *watch) once(ctx context.Context) error {
 
 func (w *watch) lookNow(ctx context.Context) (bool, error) {
 	over, err := w.look(ctx)
-	w.looked = time.Now()
+	if w.pace > 0 {
+		w.rest = time.NewTimer(w.pace)
+	}
 	return over, err
+}
+
+// early is true while the last look was a moment ago.
+func (w *watch) early() bool {
+	if w.pace == 0 {
+		return false
+	}
+	select {
+	case <-w.rest.C:
+		return false
+	default:
+		return true
+	}
 }
 
 // sleep waits on a timer that ends early with the context.
