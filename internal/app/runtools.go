@@ -67,7 +67,7 @@ type RunReport struct {
 	Blocker string
 	Verdict *work.Verdict
 	Plan    *PlanInput
-	Misfits []string // what of the plan could not be read: it is refused, with all else that is wrong
+	Misfits []string // what of a plan (nil: all of it) could not be read: it is refused, with all else that is wrong
 	Lessons *[]string
 }
 
@@ -253,8 +253,8 @@ func (s *Service) Report(ctx context.Context, c RunCaller, r RunReport) error {
 			return err
 		}
 	}
-	if r.Plan != nil {
-		return s.reportPlan(ctx, c, r.Plan.plan(), r.Misfits)
+	if r.Plan != nil || len(r.Misfits) > 0 {
+		return s.reportPlan(ctx, c, r)
 	}
 	if r.Lessons != nil {
 		return s.reportLessons(ctx, c, *r.Lessons)
@@ -264,11 +264,15 @@ func (s *Service) Report(ctx context.Context, c RunCaller, r RunReport) error {
 
 // reportPlan takes a planner's plan, or tells it in place what is wrong with it;
 // that is kept for the case that it does not mend it.
-func (s *Service) reportPlan(ctx context.Context, c RunCaller, plan *work.Plan, misfits []string) error {
+func (s *Service) reportPlan(ctx context.Context, c RunCaller, r RunReport) error {
 	if err := s.use(ctx, c, ToolPlan); err != nil {
 		return err
 	}
-	err := plan.Check(misfits...)
+	var plan *work.Plan
+	if r.Plan != nil {
+		plan = r.Plan.plan()
+	}
+	err := plan.Check(r.Misfits...)
 	if err == nil {
 		err = s.Do(ctx, c.Tree, c.actor(), work.Report{Execution: c.Execution, Plan: plan})
 	}

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -162,16 +163,10 @@ func tools(run app.RunTools) []*tool {
 	}
 }
 
-// planTool takes a plan, and hands on with it what of it does not fit, so that the
-// planner is told in one answer all that is wrong, and it is kept.
+// planTool takes a plan, and hands on with it what of it does not fit: the planner
+// is told in one answer all that is wrong, and its story keeps it.
 func planTool(run app.RunTools) *tool {
-	report := func(ctx context.Context, in planArguments, misfits []string) (any, error) {
-		return recorded{true}, run.Report(ctx, callerOf(ctx), app.RunReport{Plan: &in.Plan, Misfits: misfits})
-	}
-	t := runTool(app.ToolPlan, func(ctx context.Context, _ app.RunCaller, in planArguments) (any, error) {
-		return report(ctx, in, nil)
-	})
-	whole := t.call
+	t := runTool[planArguments](app.ToolPlan, nil)
 	t.call = func(ctx context.Context, arguments []byte) (any, error) {
 		var in planArguments
 		given, err := t.parse(arguments, &in)
@@ -180,16 +175,27 @@ func planTool(run app.RunTools) *tool {
 		}
 		var f faults
 		f.check(t.schema, "", given)
-		fields, _ := given.(map[string]any)
-		_, isPlan := fields["plan"].(map[string]any)
-		if isPlan { // what is missing in it, or empty, its own rules name
-			if err := json.Unmarshal(arguments, &in); err == nil || len(f.misfits) > 0 { // as much of it as fits
-				return report(ctx, in, f.misfits)
+		if fields, _ := given.(map[string]any); !isObject(fields["plan"]) {
+			wrong := slices.Concat(f.misfits, f.gaps)
+			err := run.Report(ctx, callerOf(ctx), app.RunReport{Misfits: wrong})
+			if e, ok := work.AsError(err); ok && e.Reason == "plan" {
+				err = t.refuse("%s", some(wrong))
 			}
+			return nil, err
 		}
-		return whole(ctx, arguments)
+		// What is missing or empty in a plan its own rules name; what fits of one is
+		// read, and held to them.
+		if err := json.Unmarshal(arguments, &in); err != nil && len(f.misfits) == 0 {
+			f.misfit("%v", err)
+		}
+		return recorded{true}, run.Report(ctx, callerOf(ctx), app.RunReport{Plan: &in.Plan, Misfits: f.misfits})
 	}
 	return t
+}
+
+func isObject(value any) bool {
+	_, is := value.(map[string]any)
+	return is
 }
 
 // withLists makes empty lists of those that are nil: scripts iterate over them.

@@ -67,10 +67,27 @@ func (p *problems) list(name string, list []string) {
 	}
 }
 
-// Check refuses a plan that breaks a rule, or of which something could not be read,
-// with everything that is wrong under the detail "problems".
+// Check refuses a plan that breaks a rule, or of which something could not be read
+// (nil: all of it), with everything that is wrong under the detail "problems".
 func (p *Plan) Check(unread ...string) error {
-	wrong := problems(unread)
+	wrong := problems(slices.Clone(unread))
+	if p != nil {
+		p.checkStory(&wrong)
+		p.checkTasks(&wrong)
+		p.checkValidation(&wrong)
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	number := len(wrong)
+	if more := number - maxPlanProblems; more > 0 {
+		wrong = append(wrong[:maxPlanProblems], fmt.Sprintf("and %d more", more))
+	}
+	return Errorf(Invalid, "the plan has %d problems: %s", number, strings.Join(wrong, "; ")).WithReason("plan").With("problems", []string(wrong)).
+		WithHint("mend them and give the whole plan again")
+}
+
+func (p *Plan) checkStory(wrong *problems) {
 	if strings.TrimSpace(p.Name) == "" {
 		wrong.say("name is missing")
 	}
@@ -90,17 +107,6 @@ func (p *Plan) Check(unread ...string) error {
 	if len(p.Tasks) > maxPlanTasks {
 		wrong.say("tasks: %d, at most %d are taken", len(p.Tasks), maxPlanTasks)
 	}
-	p.checkTasks(&wrong)
-	p.checkValidation(&wrong)
-	if len(wrong) == 0 {
-		return nil
-	}
-	number := len(wrong)
-	if more := number - maxPlanProblems; more > 0 {
-		wrong = append(wrong[:maxPlanProblems:maxPlanProblems], fmt.Sprintf("and %d more", more))
-	}
-	return Errorf(Invalid, "the plan has %d problems: %s", number, strings.Join(wrong, "; ")).WithReason("plan").With("problems", []string(wrong)).
-		WithHint("mend them and give the whole plan again")
 }
 
 func (p *Plan) checkTasks(wrong *problems) {
