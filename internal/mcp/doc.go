@@ -22,7 +22,8 @@
 //     ([app.Operations]). Its arguments are the Go types that the API takes, its
 //     results the objects that the API answers with, its rights the token's.
 //   - Arguments are checked whole, by the schema that is published, before app is
-//     called: an unknown one is refused by its name.
+//     called, and everything that is wrong is named. A planner's report is handed
+//     on with what does not fit: its story keeps that for the person.
 //   - What app refuses is a tool error that an agent can read and correct: code,
 //     reason, message, hint. Protocol errors are for broken requests only.
 //
