@@ -225,7 +225,7 @@ func (s *sim) explain(tree *work.Tree, t *work.Task, inbox []work.Item) {
 	switch t.State {
 	case work.Pending:
 		parent := tree.Task(t.ParentTaskID)
-		ok = parent == nil || t.Draft || !parent.Waiting(work.Blocked, work.OnChildren) && parent.State != work.Cancelled
+		ok = parent == nil || parent.SupersededBy == "" && (t.Draft || !parent.Waiting(work.Blocked, work.OnChildren) && parent.State != work.Cancelled)
 	case work.Queued:
 		x := tree.Execution(t.Book.Current)
 		ok = x != nil && x.State == work.ExecutionQueued && s.queuedOn(tree, t)

@@ -57,6 +57,29 @@ func TestStory_ABuildersOwnChildrenAreJudgedToo(t *testing.T) {
 	s.is(planOne + " READY(judges)")
 }
 
+// TestStory_WhatAConflictedRunDecomposedIsBuiltAllTheSame: below the fix, in whose
+// run the agent may name it again.
+func TestStory_WhatAConflictedRunDecomposedIsBuiltAllTheSame(t *testing.T) {
+	s := newStage(t)
+	s.approved(plan("", part("one")))
+	s.start(planOne)
+	deep, deeper := s.spawn(planOne, "deep"), s.spawn(planOne, "deeper", "deep")
+	s.end(planOne, unresolved("o1", "x", "a"))
+	s.is(planOne+" READY superseded", fix2+" QUEUED(slot)", string(deep)+" PENDING", string(deeper)+" PENDING")
+	s.start(fix2)
+	if again := s.spawn(fix2, "deep"); again != deep {
+		t.Errorf("it was made again: %s", again)
+	}
+	s.end(fix2, success("o2"))
+	s.is(fix2+" BLOCKED(children)", string(deep)+" QUEUED(slot)", string(deeper)+" QUEUED(dependencies)")
+	for _, id := range []work.TaskID{deep, deeper} {
+		s.run(id, success("x"+string(id)))
+		s.approve(id)
+		s.integrates(id)
+	}
+	s.is(fix2 + " READY(judges)")
+}
+
 func TestStory_TheCapCountsAcrossPersonsAndReviewers(t *testing.T) {
 	s := newStage(t, capped(2))
 	story := s.approved(plan(""))

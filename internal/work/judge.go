@@ -225,6 +225,7 @@ func (s *Step) SpawnFix(t *Task, f Fix) error {
 	s.edit(t)
 	s.stateChanged(t)
 	s.add(fix)
+	s.inherit(fix, t)
 	// Below a parent that runs again (it was cancelled while this was integrated)
 	// it waits for that run, as any child does.
 	if parent := s.Tree.Task(t.ParentTaskID); parent == nil || parent.Waiting(Blocked, OnChildren) {
@@ -233,6 +234,19 @@ func (s *Step) SpawnFix(t *Task, f Fix) error {
 	}
 	s.event("fix.spawned", fix, map[string]any{"rejected": t.ID, "attempt": n})
 	return nil
+}
+
+// inherit gives a fix the children that its predecessor still waits for: it was
+// rejected, for a conflict, before they could run.
+func (s *Step) inherit(fix, t *Task) {
+	for _, child := range slices.Clone(s.Tree.children[t.ID]) {
+		if !s.Tree.Settled(child.Position()) {
+			s.Tree.children[t.ID] = without(s.Tree.children[t.ID], child)
+			s.Tree.children[fix.ID] = append(s.Tree.children[fix.ID], child)
+			child.ParentTaskID = fix.ID
+			s.edit(child)
+		}
+	}
 }
 
 // SetStory moves a story's status, which only its root's state decides.
