@@ -22,6 +22,12 @@
 //   - A workspace is claimed by the run in it, or by who removes it: none goes to
 //     the bin under a run, and one that begins meanwhile waits for its new one.
 //   - A report of a run is repeated until it is stored, or the server stops.
+//   - What the server runs itself (gates, deployments, smoke validations) runs in a
+//     throw-away workspace of one commit, without a run token. A deployment is begun
+//     once for each press of Ship; cut off, it has failed, and a person decides.
+//   - A push never takes commits away from the remote that a ship of the same story
+//     has not put there. One job follows a pull request, and waits in the queue
+//     between two looks.
 //   - Slots are taken before an execution is begun. What finds none stays
 //     queued in the database, and a freed slot takes the most urgent, with age.
 //
