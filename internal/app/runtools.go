@@ -153,10 +153,10 @@ func offers(t *work.Task) []Tool {
 	if t.Judges != nil {
 		tools = append(tools, ToolVerdict)
 	}
-	switch t.Role() {
-	case work.Planner:
+	if t.Role() == work.Planner {
 		tools = append(tools, ToolPlan)
-	case work.Retro:
+	}
+	if t.Role() == work.Retro {
 		tools = append(tools, ToolLessons)
 	}
 	return append(tools, ToolContext)

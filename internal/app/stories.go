@@ -216,7 +216,7 @@ func (s *Service) storyView(ctx context.Context, story *work.Story) (*StoryView,
 		root := tree.Current(tree.Root())
 		view = &StoryView{Story: *tree.Story, Actions: tree.StoryActions(), RootID: root.ID, Attempts: root.AttemptNo, TaskIDs: []work.TaskID{}}
 		for _, t := range tree.Tasks() {
-			view.count(tree, t)
+			view.count(t)
 		}
 		return nil
 	})
@@ -224,7 +224,7 @@ func (s *Service) storyView(ctx context.Context, story *work.Story) (*StoryView,
 }
 
 // count takes a task of its tree into a story's view.
-func (v *StoryView) count(tree *work.Tree, t *work.Task) {
+func (v *StoryView) count(t *work.Task) {
 	v.SpentUSD += t.Book.SpentUSD
 	if t.Role() == work.Planner && t.Apart() {
 		v.Planner = t.ID

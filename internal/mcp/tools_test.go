@@ -205,9 +205,9 @@ func TestWrongPlans(t *testing.T) {
 	if got := w.story(id); got.PlanError != e.Message || got.Plan != nil {
 		t.Errorf("kept: %q, plan %+v", got.PlanError, got.Plan)
 	}
-	w.refused(r, "report_plan", `{"name":"A"}`)
-	if got := w.story(id); !strings.Contains(got.PlanError, `there is no argument "name"; plan is missing`) {
-		t.Errorf("kept of what is no plan at all: %q", got.PlanError)
+	e = w.refused(r, "report_plan", `{"name":"A"}`)
+	if got := w.story(id); e.Reason != "arguments" || !strings.Contains(got.PlanError, `there is no argument "name"; plan is missing`) {
+		t.Errorf("what is no plan at all: %v, kept: %q", e, got.PlanError)
 	}
 	many := `{"plan":{"name":"A","tasks":[` + strings.Repeat(`{},`, 100) + `{}]}}`
 	if e := w.refused(r, "report_plan", many); !strings.Contains(e.Message, "the plan has 202 problems") || !strings.HasSuffix(e.Message, "and 152 more") {
