@@ -24,6 +24,8 @@
 //     before the question, and stops a server of its own however it ends.
 //   - Waiting loses no wake-up: it knows a sequence number from before its first
 //     look, and follows the events after that (watch).
+//   - Trees are drawn in one way (drawing), whether something rests is decided in one
+//     place (waiter, storyWaiter).
 //   - A local token is sent to the local server only.
 //
 // # Who calls it
@@ -39,4 +41,4 @@
 // again for half a minute.
 package cli
 
-//go:generate go test -run "^Test(Help|Output|Logs)$" . -update
+//go:generate go test -run "^Test(Help|Output|Logs|Render|StoryOutput|ProjectOfStories)$" . -update

@@ -275,6 +275,16 @@ func TestPlanRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(*api.edit.Plan, api.plan.PlanInput); diff != "" || again.code != 0 {
 		t.Errorf("%+v -want +got:\n%s", again, diff)
 	}
+	asJSON := run(t.Context(), api, nil, "story", "plan", "giftcards2345678", "-o", "json")
+	again = run(t.Context(), api, func(d *Deps) { d.In = strings.NewReader(asJSON.out) }, "story", "approve", "-f", "-")
+	if diff := cmp.Diff(*api.edit.Plan, api.plan.PlanInput); diff != "" || again.code != 0 {
+		t.Errorf("%+v -want +got:\n%s", again, diff)
+	}
+	for _, text := range []string{r.out, asJSON.out} {
+		if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\uFFFD' && inertRune(r) != r }) {
+			t.Errorf("acts on a terminal: %q", text)
+		}
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			"a\nb\n", "a\nb", "  indented\nmore", "\n", " ", "a: b", "# no comment", "- x", "yes", "1.5", "null", "~", "tab\there", "ends \n", "x\r\ny", "a\n\n\nb\n\n", "'", "\"", "\u2028", "\ufeff", "| x", "{}", "[]", "*a", "&a", "!x", "%",

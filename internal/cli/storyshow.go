@@ -342,15 +342,18 @@ func shipSteps(f folio, now time.Time) []shipStep {
 			}
 		}
 	}
+	skipped := func(at time.Time) {
+		if n := len(steps) - 1; n >= 0 && steps[n].at.Equal(at) {
+			end(at, "nothing to do")
+		}
+	}
 	for _, e := range f.events {
 		if e.At.Before(f.Ship.StartedAt) {
 			continue
 		}
 		switch e.Kind {
 		case "ship.started", "ship.step":
-			if n := len(steps) - 1; n >= 0 && steps[n].at.Equal(e.At) {
-				end(e.At, "nothing to do")
-			}
+			skipped(e.At)
 			end(e.At, "done")
 			if name := fmt.Sprint(e.Body["step"]); e.Kind == "ship.step" || len(steps) == 0 { // resumed: the step follows
 				steps = append(steps, shipStep{name: name, at: e.At})
@@ -358,6 +361,7 @@ func shipSteps(f folio, now time.Time) []shipStep {
 		case "ship.refused", "ship.failed", "ship.broken":
 			end(e.At, "failed")
 		case "ship.done":
+			skipped(e.At)
 			end(e.At, "done")
 		}
 	}

@@ -264,6 +264,9 @@ func TestStoryWatchLines(t *testing.T) {
 			})
 		})
 	}
+	if r := run(t.Context(), storyAt(work.ReviewReady, task("a", "READY/person")), nil, "story", "watch", "s1"); strings.Count(r.out, "REVIEW_READY") != 1 {
+		t.Errorf("told twice: %+v", r)
+	}
 	failed := storyAt(work.StoryCancelled, task("a", "CANCELLED"))
 	if r := run(t.Context(), failed, nil, "story", "watch", "s1"); r.code != 8 {
 		t.Errorf("cancelled: %+v", r)
@@ -357,7 +360,7 @@ func TestStoryWatchTerminal(t *testing.T) {
 					d.Height = func() int { return height }
 				}, "story", "watch", "Gift cards")
 				text := strings.Join(screen.lines, "\n")
-				if r.code != 0 || strings.Count(text, "root2345  ") != 1 || strings.Count(text, "REVIEW_READY: it was approved") != 1 || !strings.HasSuffix(text, "possible now: story reject, story ship") {
+				if r.code != 0 || strings.Count(text, "root2345  ") != 1 || strings.Count(text, "REVIEW_READY · 1 of 5 tasks completed") != 1 || !strings.HasSuffix(text, "possible now: story reject, story ship") {
 					t.Errorf("%+v\n%s", r, text)
 				}
 				if shown := strings.Contains(text, "pay23456  COMPLETED  Pay 99"); shown != (height != 12 && height != 6) {

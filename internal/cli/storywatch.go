@@ -48,7 +48,7 @@ type storyWatch struct {
 
 	items []work.Item // that need a person
 	root  *app.TreeNode
-	begun bool
+	told  string // how the story stood at first, when lines are printed
 }
 
 func (w *storyWatch) run(ctx context.Context) error {
@@ -62,7 +62,9 @@ func (w *storyWatch) run(ctx context.Context) error {
 	}
 	if w.shell.format != jsonFormat {
 		p := w.shell.page()
-		p.storyLine(w.waiter.view, w.items)
+		if p.storyLine(w.waiter.view, w.items); p.text.String() == w.told {
+			p.text.Reset() // it has stood there since the beginning
+		}
 		p.attention(slices.DeleteFunc(slices.Clone(w.items), func(i work.Item) bool { return i.Kind == work.ItemStory }), "  ")
 		if err := w.shell.flush(p); err != nil {
 			return err
@@ -88,14 +90,14 @@ func (w *storyWatch) look(ctx context.Context) (bool, error) {
 		if err := w.canvas.draw(w.picture()); err != nil {
 			return false, err
 		}
-	} else if !w.begun && w.shell.format != jsonFormat {
+	} else if w.told == "" && w.shell.format != jsonFormat {
 		p := w.shell.page()
 		p.storyLine(v, w.items)
+		w.told = p.text.String()
 		if err := w.shell.flush(p); err != nil {
 			return false, err
 		}
 	}
-	w.begun = true
 	return over || !w.through && slices.ContainsFunc(w.items, func(i work.Item) bool { return i.Kind != work.ItemParked }), nil
 }
 
@@ -128,7 +130,7 @@ func (w *storyWatch) picture() []string {
 
 func (w *storyWatch) footer(p *page) {
 	v := w.waiter.view
-	facts := []string{p.status(v, w.items)}
+	facts := []string{string(v.Status)}
 	if text := progressText(v.Progress); text != "" {
 		facts = append(facts, text)
 	}
@@ -139,6 +141,9 @@ func (w *storyWatch) footer(p *page) {
 		facts = append(facts, count(n, "thing")+" for you")
 	}
 	facts = append(facts, p.now.Local().Format("15:04:05"))
+	if text := inert(firstLine(storyState(p, v, w.items))); text != "" {
+		facts = append(facts, text)
+	}
 	separator := " · "
 	if p.ascii {
 		separator = " | "
