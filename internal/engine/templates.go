@@ -10,12 +10,11 @@ import (
 )
 
 // templateFolders are where a repository keeps its templates, by kind.
-var templateFolders = []struct {
-	kind app.TemplateKind
-	dir  string
-}{
-	{app.StoryTemplate, ".claudomator/stories"},
-	{app.TaskTemplate, ".claudomator/tasks"},
+func templateFolders() []app.Template {
+	return []app.Template{
+		{Kind: app.StoryTemplate, Path: ".claudomator/stories"},
+		{Kind: app.TaskTemplate, Path: ".claudomator/tasks"},
+	}
 }
 
 // mostTemplate is the largest template that is read, in bytes.
@@ -33,8 +32,8 @@ func (v *Vaults) Templates(ctx context.Context, p work.Project) ([]app.Template,
 		return nil, err
 	}
 	out := []app.Template{}
-	for _, folder := range templateFolders {
-		files, err := vault.Files(ctx, head, folder.dir)
+	for _, folder := range templateFolders() {
+		files, err := vault.Files(ctx, head, folder.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +42,7 @@ func (v *Vaults) Templates(ctx context.Context, p work.Project) ([]app.Template,
 			if !ok {
 				continue
 			}
-			t := app.Template{Kind: folder.kind, Name: name, Path: folder.dir + "/" + f.Name, Branch: p.Branch, Commit: head}
+			t := app.Template{Kind: folder.Kind, Name: name, Path: folder.Path + "/" + f.Name, Branch: p.Branch, Commit: head}
 			if f.Size > mostTemplate {
 				t.Problem = "it is too large to be a template"
 			} else if text, err := vault.File(ctx, head, t.Path, mostTemplate); err != nil {

@@ -110,7 +110,7 @@ func (w *world) checkTasks(ctx context.Context, api app.API, report func(string,
 	asked := map[work.TaskID]bool{}
 	for _, item := range items {
 		asked[item.TaskID] = true
-		if len(item.Actions) == 0 && item.Kind != work.ItemConflict {
+		if len(item.Actions)+len(item.Acts) == 0 && item.Kind != work.ItemConflict {
 			report("task %s waits for a person who can do nothing", item.TaskID)
 		}
 	}
