@@ -236,6 +236,16 @@ func TestIllegalNamesWhatAStoryAllows(t *testing.T) {
 			t.Errorf("%s: %d %s, want allowed %v", verb, got.status, got.body, small.Actions)
 		}
 	}
+	draft, err := w.Service.ApprovePlan(w.Owner(), app.ApproveInput{PlanInput: app.PlanInput{Name: "draft"}, Draft: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for verb, body := range map[string]string{"accept": "", "reject": `{"comment":"no"}`, "ship": ""} { // the root refuses the first two
+		got := w.ask("POST", "/api/stories/draft/"+verb, body)
+		if got.status != 409 || fmt.Sprint(got.Allowed) != fmt.Sprint(draft.Story.Actions) || got.Hint != "possible now: edit, approve, cancel" {
+			t.Errorf("%s a draft: %d %s, want allowed %v", verb, got.status, got.body, draft.Story.Actions)
+		}
+	}
 	cancelled, err := w.Service.CancelStory(w.Owner(), string(small.ID))
 	if err != nil {
 		t.Fatal(err)

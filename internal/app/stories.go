@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -257,9 +258,33 @@ func (s *Service) actStory(ctx context.Context, ref string, command func(tree *w
 		return nil, err
 	}
 	if err := s.Do(ctx, work.TreeID(story.RootTaskID), by, onTree{of: command}); err != nil {
-		return nil, err
+		return nil, s.ofStory(ctx, story, err)
 	}
 	return s.storyView(ctx, story)
+}
+
+// ofStory lets what its root refuses name what can be asked of the story instead.
+func (s *Service) ofStory(ctx context.Context, story *work.Story, err error) error {
+	e, ok := work.AsError(err)
+	if !ok {
+		return err
+	}
+	if _, ofTask := e.Details["allowed"].([]work.Action); !ofTask {
+		return err
+	}
+	view, failed := s.storyView(ctx, story)
+	if failed != nil {
+		return failed
+	}
+	told := *e
+	told.Details = maps.Clone(e.Details)
+	if strings.HasPrefix(told.Hint, "possible now: ") {
+		told.Hint = ""
+	}
+	if words := texts(view.Actions); told.Hint == "" && len(words) > 0 {
+		told.Hint = "possible now: " + strings.Join(words, ", ")
+	}
+	return told.With("allowed", view.Actions).With("status", string(view.Status))
 }
 
 // EditStory changes a story, and its plan while it is a draft.
