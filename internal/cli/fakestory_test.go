@@ -188,7 +188,7 @@ func cards() *fake {
 	api.executions = []*work.Execution{
 		{ID: "x1", TaskID: "root234567890123", Kind: work.AgentRun, Number: 1, State: work.ExecutionEnded, Outcome: work.Success, CreatedAt: ago(time.Hour)},
 		{ID: "x2", TaskID: "root234567890123", Kind: work.GateRun, Number: 2, State: work.ExecutionEnded, Outcome: work.Success, CreatedAt: ago(time.Hour)},
-		{ID: "x3", TaskID: "root234567890123", Kind: work.DeployRun, Number: 3, State: work.ExecutionEnded, Outcome: work.FailedRun, CreatedAt: ago(9 * time.Minute)},
+		{ID: "x3", TaskID: "root234567890123", Kind: work.DeployRun, Number: 3, State: work.ExecutionEnded, Outcome: work.Success, Gates: []work.GateResult{{Command: "make deploy", ExitCode: 2}}, CreatedAt: ago(9 * time.Minute)},
 	}
 	return api
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -252,6 +253,14 @@ func storyState(p *page, v *app.StoryView, items []work.Item) string {
 			return item.Text
 		}
 	}
+	at, others := "", 0 // what needs a person at its root, and elsewhere in its tree
+	for _, item := range items {
+		if item.TaskID == v.RootID {
+			at = orElse(item.Text, strings.TrimPrefix(holdText(item.Hold), ", "))
+		} else {
+			others++
+		}
+	}
 	switch v.Status {
 	case work.Draft:
 		switch {
@@ -261,12 +270,20 @@ func storyState(p *page, v *app.StoryView, items []work.Item) string {
 			return strings.TrimSuffix("it has no usable plan: "+v.PlanError, ": ")
 		}
 		return "its plan is being made by task " + string(v.Planner)
-	case work.InProgress:
+	case work.InProgress, work.Validating, work.NeedsFix:
+		switch {
+		case at != "":
+			return "the task at its root awaits a person: " + at
+		case others == 1:
+			return "1 thing in its tree needs you"
+		case others > 1:
+			return strconv.Itoa(others) + " things in its tree need you"
+		case v.Status == work.Validating:
+			return "what stands at its root is being reviewed"
+		case v.Status == work.NeedsFix:
+			return "what stood at its root was rejected, and is to be fixed"
+		}
 		return "its tasks are being worked on"
-	case work.Validating:
-		return "what stands at its root is being reviewed"
-	case work.NeedsFix:
-		return "what stood at its root was rejected, and is to be fixed"
 	case work.ReviewReady:
 		return "it was approved by its reviewers, and awaits a person"
 	case work.Shippable:

@@ -184,7 +184,7 @@ func newStorySetCommand(s *shell) *cobra.Command {
 		}
 		return s.call(func(ctx context.Context, api app.API, args []string) error {
 			view, err := api.EditStory(ctx, args[0], in)
-			return s.storyActed(view, file.located(err))
+			return s.storyActed(ctx, api, view, file.located(err))
 		})(c, args)
 	}
 	return c

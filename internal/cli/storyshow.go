@@ -320,7 +320,11 @@ func (p *page) ship(f folio) {
 		if x.Kind.Own() || x.CreatedAt.Before(ship.StartedAt) {
 			continue
 		}
-		p.next(fmt.Sprintf("task logs %s --execution %d", x.TaskID, x.Number), "log of "+string(x.Kind)+": "+orElse(string(x.Outcome), string(x.State)))
+		how := orElse(string(x.Outcome), string(x.State))
+		if !work.GatesPassed(x.Gates) {
+			how = "failed"
+		}
+		p.next(fmt.Sprintf("task logs %s --execution %d", x.TaskID, x.Number), "log of "+string(x.Kind)+": "+how)
 	}
 }
 

@@ -428,3 +428,36 @@ func TestASCII(t *testing.T) {
 		}
 	}
 }
+
+// TestStoryState: what a status means is told from what needs a person, not from
+// the status alone.
+func TestStoryState(t *testing.T) {
+	t.Parallel()
+	root := work.Item{Kind: work.ItemReview, StoryID: "s1", TaskID: "a", Hold: work.HoldNoChanges}
+	below := work.Item{Kind: work.ItemQuestion, StoryID: "s1", TaskID: "c", Text: "Which?"}
+	foreign := work.Item{Kind: work.ItemReview, StoryID: "s2", TaskID: "a2"}
+	for _, tt := range []struct {
+		status work.StoryStatus
+		items  []work.Item
+		want   string
+	}{
+		{work.InProgress, []work.Item{foreign}, "its tasks are being worked on"},
+		{work.InProgress, []work.Item{below}, "1 thing in its tree needs you"},
+		{work.InProgress, []work.Item{below, below}, "2 things in its tree need you"},
+		{work.Validating, nil, "what stands at its root is being reviewed"},
+		{work.Validating, []work.Item{below, root}, "the task at its root awaits a person: it changed nothing"},
+		{work.NeedsFix, nil, "what stood at its root was rejected, and is to be fixed"},
+		{work.NeedsFix, []work.Item{root}, "the task at its root awaits a person: it changed nothing"},
+		{work.ReviewReady, []work.Item{root}, "it was approved by its reviewers, and awaits a person"},
+		{work.ReviewReady, []work.Item{{Kind: work.ItemStory, StoryID: "s1", Text: "so says the server"}}, "so says the server"},
+		{work.Draft, nil, "its plan is being made by task planner"},
+		{work.Shipping, nil, "it is being shipped: the deploy command is run"},
+	} {
+		api := storyAt(tt.status, task("a", "RUNNING"), withShip(work.ShipDeploy, "", ""))
+		api.items = tt.items
+		r := run(t.Context(), api, nil, "story", "accept", "s1")
+		if r.code != 0 || !strings.Contains(r.out, "  "+tt.want+"\n") {
+			t.Errorf("%s: want %q: %+v", tt.status, tt.want, r)
+		}
+	}
+}
