@@ -182,7 +182,7 @@ func TestContentPolicy(t *testing.T) {
 			t.Errorf("the page has %s", outside)
 		}
 	}
-	for _, word := range []string{"/api/tasks/{id}/accept", "acceptance_criteria", "list of string, or string", "#schema-TaskRequest", "Repeating a request with its key", "Dependencies that would make a circle", "PENDING | QUEUED"} {
+	for _, word := range []string{"/api/tasks/{id}/accept", "acceptance_criteria", "list of string, or string", "#schema-TaskRequest", "Repeating a request with its key", "Dependencies that would make a circle", "PENDING | QUEUED", "list of Validation, or <a href=\"#schema-Validation\">", "DRAFT | IN_PROGRESS"} {
 		if !strings.Contains(string(page.body), word) {
 			t.Errorf("the page does not say %q", word)
 		}

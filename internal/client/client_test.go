@@ -105,6 +105,28 @@ func TestLostAnswers(t *testing.T) {
 	if diff := cmp.Diff([]string{"mine", "mine"}, keys()); diff != "" {
 		t.Error(diff)
 	}
+	for _, lost := range []func(*Client) error{
+		func(c *Client) error {
+			_, err := c.Elaborate(t.Context(), app.ElaborateInput{IdempotencyKey: "mine"})
+			return err
+		},
+		func(c *Client) error {
+			_, err := c.ApprovePlan(t.Context(), app.ApproveInput{IdempotencyKey: "mine"})
+			return err
+		},
+		func(c *Client) error {
+			_, err := c.ShipStory(t.Context(), "x", app.ShipRequest{IdempotencyKey: "mine"})
+			return err
+		},
+	} {
+		c, keys = cutting(t, 1)
+		if err := lost(c); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"mine", "mine"}, keys()); diff != "" {
+			t.Error(diff)
+		}
+	}
 	c, keys = cutting(t, 9)
 	_, err = c.AddProject(t.Context(), app.ProjectInput{})
 	if e, _ := work.AsError(err); e == nil || e.Code != work.Unavailable || e.Reason != "broken" || len(keys()) != 2 {
