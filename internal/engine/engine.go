@@ -47,8 +47,9 @@ type Options struct {
 	Hide      func([]byte) []byte // takes the server's own secrets out of a transcript
 	Retention Retention
 	Forge     Forge         // nil: pull requests are refused
-	PullPoll  time.Duration // between two looks at a pull request
-	PushPause time.Duration // before a push that failed is tried again; it doubles
+	PullPoll  time.Duration // between two looks at a pull request; 30 s
+	PullLimit time.Duration // without an answer of the forge, after which a ship is undone; 1 h
+	PushPause time.Duration // before a push that failed is tried again, doubling; 2 s
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -81,7 +82,7 @@ func New(o Options) *Engine {
 	e.vaults = o.Vaults
 	e.slots = newSlots(o.Slots, o.PerAgent)
 	e.timer = newAlarm()
-	e.o.PullPoll, e.o.PushPause = cmp.Or(o.PullPoll, 30*time.Second), cmp.Or(o.PushPause, 2*time.Second)
+	e.o.PullPoll, e.o.PullLimit, e.o.PushPause = cmp.Or(o.PullPoll, 30*time.Second), cmp.Or(o.PullLimit, time.Hour), cmp.Or(o.PushPause, 2*time.Second)
 	o.Queue.deliver = e.deliver
 	return e
 }

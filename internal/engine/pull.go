@@ -49,13 +49,9 @@ func (e *LaterError) Unwrap() error { return e.Err }
 
 // pull is a pull request that is followed here.
 type pull struct {
-	job    int64 // that follows it
-	failed int   // looks in a row that met no forge
+	job   int64     // that follows it
+	blind time.Time // since when no look has met the forge; zero: the last one has
 }
-
-// mostBlindLooks in a row end a ship whose forge does not answer: a person then
-// decides what becomes of it.
-const mostBlindLooks = 120
 
 // pullRequest opens a story's pull request, or looks at it, and again after a while
 // until it is merged, closed or red.
@@ -82,7 +78,7 @@ func (e *Engine) pullRequest(ctx context.Context, job int64, f work.Effect) erro
 	case limited:
 		e.o.Log.Warn("the forge is asked again later", "task", f.Task, "at", later.At, "error", err)
 		return againError{max(later.At.Sub(e.o.Now()), e.o.PullPoll)}
-	case err != nil && passes(err) && s.known != nil && e.blind(f.Task) < mostBlindLooks:
+	case err != nil && passes(err) && s.known != nil && e.blind(f.Task) < e.o.PullLimit:
 		e.o.Log.Warn("look at a pull request", "task", f.Task, "error", err)
 		return againError{e.o.PullPoll}
 	case err != nil:
@@ -132,21 +128,23 @@ func (e *Engine) unfollow(task work.TaskID) {
 	delete(e.pulls, task)
 }
 
-// blind counts a look that met no forge.
-func (e *Engine) blind(task work.TaskID) int {
+// blind is told that a look has met no forge, and answers for how long none has.
+func (e *Engine) blind(task work.TaskID) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.pulls[task]
-	p.failed++
+	if p.blind.IsZero() {
+		p.blind = e.o.Now()
+	}
 	e.pulls[task] = p
-	return p.failed
+	return e.o.Now().Sub(p.blind)
 }
 
 func (e *Engine) seen(task work.TaskID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.pulls[task]
-	p.failed = 0
+	p.blind = time.Time{}
 	e.pulls[task] = p
 }
 

@@ -257,16 +257,25 @@ func TestPullRequestOutlivesAFaultOfTheForge(t *testing.T) {
 // story otherwise.
 func TestPullRequestOfAForgeThatStaysAway(t *testing.T) {
 	s, f := pulled(t, small())
+	s.stop()
+	wrap := s.wrap
+	s.wrap = func(o *engine.Options) {
+		wrap(o)
+		o.PullLimit = time.Second
+	}
+	s.start()
 	s.must(work.ShipStory{})
 	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
-	f.set(func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), 1000) })
+	f.set(func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), 100) })
+	before := time.Now()
 	s.eventually("the end of the ship", func() bool {
 		s.look()
+		time.Sleep(200 * time.Millisecond)
 		story, _ := s.story()
 		return story.Status == work.Shippable
 	})
-	if _, ship := s.story(); !strings.Contains(ship.Error, "nobody answers") || f.looks < 100 {
-		t.Errorf("after %d looks: %+v", f.looks, ship)
+	if _, ship := s.story(); !strings.Contains(ship.Error, "nobody answers") || time.Since(before) < time.Second {
+		t.Errorf("after %s: %+v", time.Since(before), ship)
 	}
 }
 
