@@ -11,9 +11,15 @@
 //   - nothing is accepted without a verdict or a person, but under policy none;
 //     what is accepted is part of its parent's branch, once
 //   - the user's branch holds exactly what was landed, each landing once
+//   - each judge is there once for an attempt and a commit and speaks once, each
+//     review is decided once, each rejection has one fix
 //   - the events are counted without a gap, and none is told twice
 //   - both repositories are sound; no lock, token, run record or judge's
 //     workspace is left
+//
+// A story is told twice: of what it makes, and of how often each of its thirty
+// nodes was attempted, nobody can say whether it was killed. It is landed once; a
+// deployment that was cut off is repeated by a person alone.
 //
 // CLAUDOMATOR_CHAOS=1 (make chaos) makes it long; CLAUDOMATOR_CHAOS_KILLS and
 // CLAUDOMATOR_CHAOS_SEED choose the number of kills and what they hit. The seed
@@ -52,7 +58,7 @@ func TestChaos(t *testing.T) {
 	t.Parallel()
 	bin := binary.Build(t)
 	for name, test := range map[string]func(*testing.T, string){
-		"storm": testStorm, "storm on postgres": testStormPostgres, "git fails": testGitFails, "git hangs": testGitHangs,
+		"storm": testStorm, "storm on postgres": testStormPostgres, "stories": testStories, "git fails": testGitFails, "git hangs": testGitHangs,
 		"disk full": testDiskFull, "database busy": testDatabaseBusy,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +115,7 @@ func storm(t *testing.T, bin, postgres string, kills int) {
 	}()
 	w.start()
 	p := &person{w: w, dice: rand.New(rand.NewPCG(from, 1)), tries: map[string]int{}}
-	p.setUp(t.Context())
+	p.setUp(t.Context(), "judge.sh", "")
 
 	began := time.Now()
 	ctx, calm := context.WithCancel(t.Context())

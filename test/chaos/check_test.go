@@ -29,7 +29,11 @@ type audit struct {
 	merges []*work.Merge
 	ledger []string
 
-	commits, files int
+	stories map[work.StoryID]*app.StoryView
+	log     []work.Event         // all that has happened
+	again   map[work.TaskID]bool // attempts of stories that a person had reviewed once more
+
+	commits, files, deploys int
 }
 
 func (w *world) audit(ctx context.Context) *audit {
@@ -65,6 +69,7 @@ func (w *world) audit(ctx context.Context) *audit {
 			a.merges = append(a.merges, merges...)
 		}
 	}
+	a.loadStories()
 	text, err := os.ReadFile(w.path("ledger"))
 	if err != nil {
 		w.Fatal(err)
@@ -86,8 +91,8 @@ func (a *audit) figures() string {
 			trees++
 		}
 	}
-	return fmt.Sprintf("trees %d; tasks %d; executions %d, %d of them lost; landings %d; commits %d and files %d noted, none lost;",
-		trees, len(a.tasks), len(a.runs), lost, len(a.merges), a.commits, a.files)
+	return fmt.Sprintf("trees %d; tasks %d; executions %d, %d of them lost; landings %d, deployments %d; commits %d and files %d noted, none lost;",
+		trees, len(a.tasks), len(a.runs), lost, len(a.merges), a.deploys, a.commits, a.files)
 }
 
 // all is everything but what only shows when all trees are removed.
@@ -96,6 +101,8 @@ func (a *audit) all() {
 	for _, t := range a.tasks {
 		a.task(t)
 	}
+	a.reviews()
+	a.ships()
 	a.landings()
 	a.processes()
 	a.records()
@@ -132,6 +139,7 @@ func (a *audit) events() {
 			a.w.Errorf("after event %d comes %d", before, e.Seq)
 		}
 		before = e.Seq
+		a.log = append(a.log, e)
 		if once := onlyOnce(e); once != "" {
 			if told[once] != 0 {
 				a.w.Errorf("events %d and %d tell the same: %s", told[once], e.Seq, once)

@@ -97,7 +97,7 @@ func (g faultyGit) number(file string) int {
 func visitor(t *testing.T, w *world) *person {
 	t.Helper()
 	p := &person{w: w, dice: rand.New(rand.NewPCG(1, 1)), tries: map[string]int{}}
-	p.setUp(t.Context())
+	p.setUp(t.Context(), "judge.sh", "")
 	return p
 }
 

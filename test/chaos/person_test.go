@@ -53,8 +53,9 @@ func kinds() []kind {
 
 const openTrees = 6 // at once, during the storm
 
-// setUp registers the repository and the judges.
-func (p *person) setUp(ctx context.Context) {
+// setUp registers the repository, with what deploys it, and the judges, which all
+// run one program.
+func (p *person) setUp(ctx context.Context, judge, deploy string) {
 	p.w.Helper()
 	api, err := p.w.api()
 	if err != nil {
@@ -62,14 +63,14 @@ func (p *person) setUp(ctx context.Context) {
 	}
 	name, repo, agent := "r", p.w.path("R"), "command"
 	gates, environment := []string{"test -e a"}, map[string]string{"CHAOS": p.w.dir, "PATH": os.Getenv("PATH")}
-	if _, err := api.AddProject(ctx, app.ProjectInput{Name: &name, Repository: &repo, Agent: &agent, Validate: &gates, Environment: &environment}); err != nil {
+	if _, err := api.AddProject(ctx, app.ProjectInput{Name: &name, Repository: &repo, Agent: &agent, Validate: &gates, Environment: &environment, Deploy: &deploy}); err != nil {
 		p.w.Fatalf("add the project: %v", err)
 	}
 	for _, role := range work.Roles() {
 		if role == work.Builder || role == work.NoRole {
 			continue
 		}
-		command := []string{"sh", "-c", `exec sh "$CHAOS/judge.sh" ` + string(role)}
+		command := []string{"sh", "-c", `exec sh "$CHAOS/` + judge + `" ` + string(role)}
 		if _, err := api.SetRole(ctx, string(role), app.RoleInput{Agent: &agent, Command: &command}); err != nil {
 			p.w.Fatalf("configure %s: %v", role, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,10 +14,12 @@ import (
 
 // killer ends what it likes, when it likes.
 type killer struct {
-	w    *world
-	dice *rand.Rand
+	w     *world
+	dice  *rand.Rand
+	whole bool // it kills agents as a whole, and no commands of the server's
 
 	servers, agents, gits, early, stops int
+	caught                              bool // a deployment was cut off
 }
 
 func (k *killer) kills() int { return k.servers + k.agents + k.gits }
@@ -49,13 +52,62 @@ func (k *killer) rage(n int) {
 		case roll < 95:
 			k.git()
 		default:
-			if err := k.w.stop(); err != nil {
-				k.w.Errorf("a clean stop: %v", err)
-			}
-			k.stops++
-			k.w.start()
+			k.stop()
 		}
 	}
+}
+
+// haunt kills servers and agents n times, until over. If there is anything to kill,
+// the first deployment of which a file tells is cut off, too. A gate that is killed
+// has failed, and an agent without one of its helpers may say anything: only whole
+// agents are killed here.
+func (k *killer) haunt(n int, deployed string, over <-chan struct{}) {
+	for rest := time.Now(); !k.w.Failed(); {
+		select {
+		case <-over:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		switch {
+		case n == 0:
+		case !k.caught && deploying(deployed):
+			k.w.kill()
+			k.servers++
+			k.caught = deploying(deployed) // then it was cut off for certain
+			k.restart()
+		case k.kills() < n && time.Now().After(rest):
+			k.strike()
+			rest = time.Now().Add(time.Duration(100+k.dice.IntN(1000)) * time.Millisecond)
+		}
+	}
+}
+
+func deploying(file string) bool {
+	text, _ := os.ReadFile(file)
+	return strings.Count(string(text), "begun") > strings.Count(string(text), "ended")
+}
+
+func (k *killer) strike() {
+	switch roll := k.dice.IntN(100); {
+	case roll < 50:
+		k.server()
+	case roll < 75:
+		k.agent()
+	case roll < 95:
+		k.agent()
+		k.server()
+	default:
+		k.stop()
+	}
+}
+
+// stop ends the server in good order, and starts it again.
+func (k *killer) stop() {
+	if err := k.w.stop(); err != nil {
+		k.w.Errorf("a clean stop: %v", err)
+	}
+	k.stops++
+	k.w.start()
 }
 
 func (k *killer) wait(least, most int) {
@@ -83,14 +135,18 @@ func (k *killer) restart() {
 // agent kills one process of one run, or all of them.
 func (k *killer) agent() {
 	all := k.w.processes()
+	if k.whole {
+		all = slices.DeleteFunc(all, func(p process) bool { return strings.Contains(p.execution, ".") })
+	}
 	if len(all) == 0 {
 		return
 	}
 	victim := all[k.dice.IntN(len(all))]
-	whole := k.dice.IntN(4) == 0
-	for _, p := range all {
-		if p == victim || whole && p.execution == victim.execution {
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	whole := k.whole || k.dice.IntN(4) == 0
+	all = slices.DeleteFunc(all, func(p process) bool { return p != victim && !(whole && p.execution == victim.execution) })
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // none goes on without the others
+		for _, p := range all {
+			_ = syscall.Kill(p.pid, signal)
 		}
 	}
 	k.agents++

@@ -42,17 +42,21 @@ const limit = 30 * time.Second
 func newWorld(t *testing.T, bin, postgres string) *world {
 	t.Helper()
 	w := &world{T: t, dir: t.TempDir(), bin: bin}
-	for _, dir := range []string{"locks", "data"} {
+	for _, dir := range []string{"locks", "keys", "data"} {
 		if err := os.Mkdir(w.path(dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"agent.sh", "judge.sh"} {
-		text, err := scripts.ReadFile("testdata/" + name)
+	programs, err := scripts.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range programs {
+		text, err := scripts.ReadFile("testdata/" + p.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.write(name, string(text))
+		w.write(p.Name(), string(text))
 	}
 	w.write("ledger", "")
 	w.write(".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")

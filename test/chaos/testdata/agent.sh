@@ -1,17 +1,9 @@
 #!/bin/sh
-# What every agent of the storm runs: agent.sh PART KEY. It holds a lock while it
-# or anything it started lives, so that a second run at the same time is seen,
-# and it notes in the ledger what it has made, after it has made it.
+# What every agent of a random tree runs: agent.sh PART KEY. It notes in the ledger
+# what it has made, after it has made it.
 set -eu
 part=$1 key=$2
-task=$CLAUDOMATOR_TASK_ID run=$CLAUDOMATOR_EXECUTION_ID
-ledger=$CHAOS/ledger
-
-exec 9>"$CHAOS/locks/$task"
-flock -n -E 99 9 || { # it may have been killed: only 99 says that another run lives
-	[ $? -ne 99 ] || echo "twice $task $run held" >>"$ledger"
-	exit 1
-}
+. "$CHAOS/run.sh"
 
 write() { # NAME: a file that no other run writes
 	mkdir -p work
@@ -26,12 +18,7 @@ commit() { # NAME
 }
 mark() { mkdir -p marks && echo "$key" >"marks/$key"; }
 sees() { test -e "marks/$1" || echo "blind $task $run $1" >>"$ledger"; }
-tool() { "$CLAUDOMATOR_BIN" tool "$@"; }
-spawn() { # NAME PART [DEPENDS_ON]
-	tool spawn_subtask "{\"name\":\"$1\",\"instructions\":\"exec sh \$CHAOS/agent.sh $2 $key-$1\",\"depends_on\":[${3:+\"$3\"}]}" >/dev/null
-}
-nap() { sleep "0.$(($(date +%N | tail -c 4 | sed 's/^0*//;s/^$/0/') % 3))"; }
-rejected() { tool get_context | grep -q '"rejection"'; }
+child() { spawn "$1" agent.sh "$2" "$key-$1" "${3-}"; } # NAME PART [DEPENDS_ON]
 
 case $part in
 leaf)
@@ -58,25 +45,25 @@ daemon) # leaves a process behind that wants to live for ever
 parent)
 	mark
 	commit begun
-	spawn one leaf
+	child one leaf
 	nap
-	spawn two daemon
-	spawn three after one
+	child two daemon
+	child three after one
 	tool report_summary "{\"text\":\"summary of $run\"}" >/dev/null
 	write late
 	;;
 nested)
 	mark
 	commit begun
-	spawn one leaf
-	spawn two parent
+	child one leaf
+	child two parent
 	nap
 	;;
 clashing) # its children write the same line
 	mark
 	commit begun
-	spawn one clash
-	spawn two clash
+	child one clash
+	child two clash
 	;;
 clash)
 	if grep -qs '^<<<<<<<' "shared-${key%-*}"; then # our work is the conflict
@@ -91,7 +78,7 @@ clash)
 asker)
 	mark
 	write asking
-	tool get_context | grep -q '"answer"' || {
+	told answer || {
 		commit asked
 		tool ask_user '{"question":"this or that?","options":["this","that"]}' >/dev/null
 		sleep 60
@@ -100,15 +87,15 @@ asker)
 	;;
 flawed) # rejected by its judges, then mended
 	mark
-	if rejected; then rm -f "flaw-$key"; else echo "$key" >"flaw-$key"; fi
+	if told rejection; then rm -f "flaw-$key"; else echo "$key" >"flaw-$key"; fi
 	commit done
 	nap
 	;;
 hall) # an arbitrated parent
 	mark
 	commit begun
-	spawn one flawed
-	spawn two leaf
+	child one flawed
+	child two leaf
 	;;
 patient) # is done when it may be
 	mark

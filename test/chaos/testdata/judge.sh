@@ -1,11 +1,12 @@
 #!/bin/sh
-# What every judge of the storm runs: it rejects what is flawed, some of them by
+# What every judge of a random tree runs: it rejects what is flawed, some of them by
 # the exit code alone, some by a report.
+. "$CHAOS/run.sh"
 cat >/dev/null
 flaws=$(ls -d flaw-* 2>/dev/null)
 case $1 in
 evaluator-security)
-	[ -z "$flaws" ] || "$CLAUDOMATOR_BIN" tool report_verdict \
+	[ -z "$flaws" ] || tool report_verdict \
 		'{"approved":false,"reasoning":"flawed","findings":[{"kind":"flaw","severity":"high","file":"a","line":1,"text":"there is a flaw"}]}' >/dev/null
 	[ -z "$flaws" ]
 	;;
