@@ -289,6 +289,9 @@ func storyState(p *page, v *app.StoryView, items []work.Item) string {
 	case work.Shippable:
 		return "it can be shipped"
 	case work.Shipping:
+		if at != "" {
+			return "the ship is paused: " + at
+		}
 		if v.Ship != nil {
 			return "it is being shipped: " + stepText(v.Ship.Step)
 		}

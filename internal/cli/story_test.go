@@ -36,6 +36,12 @@ func TestStoryOutput(t *testing.T) {
 	for name, args := range map[string]string{"story-show-draft": "story show giftcards2345678", "story-tree-draft": "story tree giftcards2345678", "story-set-draft": "story set giftcards2345678 --name Cards"} {
 		golden(t, "output/"+name, run(t.Context(), draftOf(cards()), nil, strings.Fields(args)...).String())
 	}
+	paused := cards()
+	v := paused.stories[0]
+	v.Status, v.Ship.Step, v.Ship.Error, v.ValidationResult, v.Actions = work.Shipping, work.ShipLand, "", nil, nil
+	paused.events = paused.events[:5]
+	paused.items = []work.Item{{Kind: work.ItemConflict, StoryID: v.ID, TaskID: v.RootID, Name: v.Name, Text: "landing on main conflicts in a.go"}}
+	golden(t, "output/story-show-paused", run(t.Context(), paused, nil, "story", "show", "Gift cards").String())
 	for _, args := range []string{"story list", "epic list"} {
 		if r := run(t.Context(), &fake{}, nil, append(strings.Fields(args), "-o", "json")...); r.out != "[]\n" {
 			t.Errorf("%s: %+v", args, r)

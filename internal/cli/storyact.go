@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -127,7 +128,7 @@ func (s *shell) shipped(ctx context.Context, api app.API, story string) error {
 	case err != nil:
 		return err
 	case m != nil:
-		return mergeError(m)
+		return pausedShip(v, m)
 	case v.Status == work.Deployed:
 		return nil
 	}
@@ -137,6 +138,14 @@ func (s *shell) shipped(ctx context.Context, api app.API, story string) error {
 	}
 	err := work.Errorf(work.Illegal, "the ship of story %s was stopped, the story is %s: %s", v.ID, v.Status, why).WithReason("not_shipped").With("status", v.Status)
 	return badEnd{err.WithHint("claudomator story show %s", v.ID)}
+}
+
+// pausedShip says which landing a conflict has paused, and how the ship goes on.
+func pausedShip(v *app.StoryView, m *work.Merge) error {
+	err := work.Errorf(work.Conflict, "story %s is not shipped yet: its landing (merge %s) on %s conflicts in %s", v.ID, m.ID, m.Target, strings.Join(m.Conflicts, ", ")).
+		WithReason("conflicted").With("merge", m.ID).With("conflicts", m.Conflicts)
+	how := orElse(m.Hint, "resolve it, then continue; or abort, and nothing has changed")
+	return err.WithHint("%s: claudomator merge continue %s --wait, or claudomator merge abort %s", how, m.ID, m.ID)
 }
 
 func newStoryWaitCommand(s *shell) *cobra.Command {

@@ -309,12 +309,21 @@ func (p *page) ship(f folio) {
 	for _, report := range ship.Reports {
 		p.field("  open report", report)
 	}
+	steps := shipSteps(f, p.now)
+	paused := f.Status == work.Shipping && slices.ContainsFunc(f.items, func(i work.Item) bool { return i.Kind == work.ItemConflict && i.TaskID == f.RootID })
 	var rows [][]string
-	for _, step := range shipSteps(f, p.now) {
+	for i, step := range steps {
+		if paused && i == len(steps)-1 {
+			step.result = string(work.MergeConflicted)
+		}
 		rows = append(rows, []string{step.name, step.result, step.took, p.ago(step.at)})
 	}
 	if len(rows) > 0 {
 		p.table("  ", []string{"STEP", "OUTCOME", "TOOK", "STARTED"}, rows)
+	}
+	if paused {
+		merge := string(ship.MergeID)
+		p.next("merge continue "+merge+" --wait", "goes on with the ship, when the conflict is resolved", "merge abort "+merge, "ends it, with nothing changed")
 	}
 	for _, x := range f.executions {
 		if x.Kind.Own() || x.CreatedAt.Before(ship.StartedAt) {

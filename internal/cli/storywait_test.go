@@ -210,8 +210,8 @@ func TestShipWait(t *testing.T) {
 		"broken":     {func(v *app.StoryView) { v.Status = work.NeedsFix; v.Ship.Error = "the page is not there" }, 8, "the story is NEEDS_FIX: the page is not there"},
 		"validation": {func(v *app.StoryView) { v.Status = work.InProgress; v.Ship.Error = "go test failed" }, 8, "the story is IN_PROGRESS: go test failed"},
 		"cancelled":  {becomes(work.StoryCancelled), 8, "the story is CANCELLED: it was taken back"},
-		"conflict": {func(v *app.StoryView) { v.Ship.Step, v.Ship.MergeID = work.ShipLand, "m" }, 4, "landing on main conflicts in a.go\n" +
-			"hint: resolve it, then: claudomator merge continue m --wait (or abort)\n"},
+		"conflict": {func(v *app.StoryView) { v.Ship.Step, v.Ship.MergeID = work.ShipLand, "m" }, 4, "error: story s1 is not shipped yet: its landing (merge m) on main conflicts in a.go\n" +
+			"hint: resolve it, then continue; or abort, and nothing has changed: claudomator merge continue m --wait, or claudomator merge abort m\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
