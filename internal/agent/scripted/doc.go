@@ -68,6 +68,7 @@
 //
 //	attempt N       it is the Nth attempt at the task
 //	role ROLE       the run's role: builder, checker …
+//	task NAME       the task has that name, or is to judge the one that has it
 //	answered BOOL   a question of the task has been answered
 //	resumed BOOL    the conversation goes on from an earlier run
 //	exists FILE, missing FILE

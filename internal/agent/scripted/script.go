@@ -54,6 +54,7 @@ type Step struct {
 type When struct {
 	Attempt  *int
 	Role     *string
+	Task     string
 	Answered *bool
 	Resumed  *bool
 	Exists   string
@@ -94,7 +95,7 @@ func (s *Step) field(key string) any {
 
 func (w *When) field(key string) any {
 	return map[string]any{
-		"attempt": &w.Attempt, "role": &w.Role, "answered": &w.Answered, "resumed": &w.Resumed,
+		"attempt": &w.Attempt, "role": &w.Role, "task": &w.Task, "answered": &w.Answered, "resumed": &w.Resumed,
 		"exists": &w.Exists, "missing": &w.Missing,
 	}[key]
 }

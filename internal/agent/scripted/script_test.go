@@ -167,14 +167,14 @@ func TestConditions(t *testing.T) {
 	asked := 0
 	p := &program{o: Options{Environ: []string{"WHO=me"}, Call: func(context.Context, string, string, string, json.RawMessage) (json.RawMessage, error) {
 		asked++
-		return json.RawMessage(`{"task":{"attempt_no":2,"agent":{}},"interactions":[{"question":"q","answer":"blue"},{"answer":"a message"}]}`), nil
+		return json.RawMessage(`{"task":{"name":"evaluator-tests: Paint","attempt_no":2,"agent":{}},"interactions":[{"question":"q","answer":"blue"},{"answer":"a message"}]}`), nil
 	}}}
 	turn := &turn{program: p, s: &session{dir: dir, url: "u"}, prompt: "the prompt"}
 	for when, want := range map[string]bool{
 		"{}": true, "{attempt: 2}": true, "{attempt: 1}": false, "{role: builder}": true, "{role: checker}": false,
 		"{answered: true}": true, "{answered: false}": false, "{resumed: true}": false, "{resumed: false}": true,
 		"{exists: there}": true, "{exists: not}": false, "{missing: there}": false, "{missing: not}": true,
-		"{attempt: 2, exists: not}": false,
+		"{attempt: 2, exists: not}": false, "{task: Paint}": true, "{task: 'evaluator-tests: Paint'}": true, "{task: aint}": false,
 	} {
 		s, err := Parse([]byte("steps: [{say: x, when: " + when + "}]"))
 		if err != nil {

@@ -40,7 +40,8 @@ type turn struct {
 // taskContext is what is read of the tool get_context.
 type taskContext struct {
 	Task struct {
-		AttemptNo int `json:"attempt_no"`
+		Name      string `json:"name"`
+		AttemptNo int    `json:"attempt_no"`
 		Agent     struct {
 			Role         string `json:"role"`
 			Instructions string `json:"instructions"`
@@ -149,7 +150,7 @@ func (t *turn) update(ctx context.Context, u sdk.SessionUpdate) error {
 
 // applies says whether a step's conditions hold.
 func (t *turn) applies(ctx context.Context, w *When) (bool, error) {
-	if w.Attempt != nil || w.Role != nil || w.Answered != nil {
+	if w.Attempt != nil || w.Role != nil || w.Task != "" || w.Answered != nil {
 		if err := t.learn(ctx); err != nil {
 			return false, err
 		}
@@ -160,6 +161,7 @@ func (t *turn) applies(ctx context.Context, w *When) (bool, error) {
 	}
 	return (w.Attempt == nil || *w.Attempt == t.known.Task.AttemptNo) &&
 		(w.Role == nil || *w.Role == t.known.Task.Agent.Role) &&
+		(w.Task == "" || w.Task == t.known.Task.Name || strings.HasSuffix(t.known.Task.Name, ": "+w.Task)) &&
 		(w.Answered == nil || *w.Answered == (t.answer() != "")) &&
 		(w.Resumed == nil || *w.Resumed == t.s.resumed) &&
 		(w.Exists == "" || there(w.Exists)) && (w.Missing == "" || !there(w.Missing)), nil
