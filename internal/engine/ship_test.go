@@ -146,6 +146,19 @@ func TestDeployFailureIsResumed(t *testing.T) {
 	}
 }
 
+// A deployment whose workspace cannot be set up was not tried.
+func TestDeployWhoseSetupFails(t *testing.T) {
+	s := ready(t, small(), func(p *work.Project) {
+		p.Setup = `test -z "$CLAUDOMATOR_COMMIT" || exit 3`
+		p.Deploy = `echo x >>"$OUT/deployed"`
+	})
+	s.must(work.ShipStory{})
+	if ship := s.is(work.DeployFailed); !strings.Contains(ship.Error, "setup command failed with exit code 3") || s.kept("deployed") != "" {
+		t.Errorf("%+v, deployed %q", ship, s.kept("deployed"))
+	}
+	s.thrownAway()
+}
+
 // A deployment that runs too long has failed, with its whole process tree.
 func TestDeployHasATimeLimit(t *testing.T) {
 	s := ready(t, small(), func(p *work.Project) {
