@@ -268,7 +268,7 @@ func TestOneStoryForOneKey(t *testing.T) {
 		status            int
 	}{
 		{"/api/stories/elaborate", `{"goal":"g"}`, `{"goal":"h"}`, 202},
-		{"/api/stories/approve", `{"name":"n"}`, `{"name":"m"}`, 201},
+		{"/api/stories/approve", `{"name":"n","branch_name":"story/mine"}`, `{"name":"m"}`, 201},
 		{"/api/stories/" + string(small.ID) + "/ship", ``, ``, 202},
 	} {
 		key := apptest.Header("Idempotency-Key", fmt.Sprint("key", i))

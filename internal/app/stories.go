@@ -79,6 +79,11 @@ func (s *Service) begin(ctx context.Context, by work.Actor, key string, request 
 		return nil, err
 	}
 	defer unlock()
+	if _, known, err := s.repeated(ctx, by, key, request); err != nil {
+		return nil, err
+	} else if known != "" { // the same request was quicker: its branch is this one's
+		return s.o.Stories.Story(ctx, known)
+	}
 	if err := s.nameBranch(ctx, p, c.ID, &c.Input); err != nil {
 		return nil, err
 	}
@@ -399,9 +404,11 @@ func (s *Service) ShipStory(ctx context.Context, ref string, in ShipRequest) (*S
 		if idem != nil {
 			idem.Response = string(story.ID)
 		}
-		err = s.Do(ctx, work.TreeID(story.RootTaskID), by, keyed{work.ShipStory{}, idem})
-		if e, ok := work.AsError(err); ok && e.Reason != "idempotent" || err != nil && !ok {
-			return nil, err
+		if err := s.Do(ctx, work.TreeID(story.RootTaskID), by, keyed{work.ShipStory{}, idem}); err != nil {
+			// Was the same press quicker?
+			if _, known, again := s.repeated(ctx, by, in.IdempotencyKey, request); again != nil || known == "" {
+				return nil, err
+			}
 		}
 	}
 	view, err := s.storyView(ctx, story)
