@@ -145,7 +145,7 @@ type shell struct {
 const rootHelp = `Claudomator turns goals into shipped code with coding agents.
 
 "claudomator run" does one task in the terminal, with a server of its own where
-none runs. A server holds projects and tasks: start it with "claudomator serve".
+none runs. A server holds projects, stories and tasks: start it with "claudomator serve".
 All other commands talk to it: to the one that --server or CLAUDOMATOR_SERVER names (with
 the token in CLAUDOMATOR_TOKEN), else to the one that uses the local data folder.
 
@@ -154,7 +154,7 @@ Wherever an id is asked for, an unambiguous beginning of it or a name will do.
 
 Exit codes: 0 done, 1 internal error, 2 wrong use or invalid input, 3 not found,
 4 conflict or not possible now, 5 not authenticated or not allowed, 6 a budget or
-limit is exhausted, 7 unavailable or timed out, 8 the awaited task ended badly,
+limit is exhausted, 7 unavailable or timed out, 8 what was awaited ended badly,
 130 interrupted. Treat any other as a failure.`
 
 func newRootCommand(s *shell) *cobra.Command {
@@ -164,7 +164,8 @@ func newRootCommand(s *shell) *cobra.Command {
 		newDoctorCommand(s), newDemoCommand(s), newVersionCommand(s), newCompletionCommand(s))
 	root.Long = rootHelp
 	root.Example = "  claudomator demo\n  claudomator run --agent claude \"Fix the rounding of prices\"\n  claudomator serve\n  claudomator project add shop --repo ~/src/shop --policy checked\n" +
-		"  claudomator task create --project shop --name \"Fix the basket\" --instructions-file goal.md --start"
+		"  claudomator task create --project shop --name \"Fix the basket\" --instructions-file goal.md --start\n" +
+		"  claudomator story elaborate --project shop \"Customers can pay with gift cards\""
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetIn(s.In)
