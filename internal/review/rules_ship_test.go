@@ -327,8 +327,8 @@ func TestShip_AFailedSmokeIsFixedFromTheLandedCommit(t *testing.T) {
 	if m == nil || m.TaskID != "fix.R.2" || len(m.Queue) != 1 || m.Queue[0].Commit != "r2" {
 		t.Fatalf("it lands %+v", m)
 	}
-	s.late(work.Pushed{Task: "R"})
 	s.lands("fix.R.2", func(id work.MergeID) work.Command { return work.Landed{Merge: id, Commit: "l2"} })
+	s.late(work.Pushed{Task: "R"}) // of the first ship
 	s.pushed("fix.R.2", "")
 	s.gates("fix.R.2", true)
 	s.gates("fix.R.2", true)

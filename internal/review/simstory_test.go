@@ -22,8 +22,28 @@ func (s *sim) tellStory(project work.Project, root work.TaskID) (*work.Tree, err
 	if err == nil && !c.Elaborate && !s.one(5) {
 		s.must(s.do(tree, alice, work.ApproveStory{}))
 		s.say("alice: approves it")
+		if s.one(2) {
+			s.hurry(tree)
+		}
 	}
 	return tree, err
+}
+
+// hurry brings a story whose root works alone to its ship, so that the worlds see
+// many of those.
+func (s *sim) hurry(tree *work.Tree) {
+	root := tree.Current(tree.Root())
+	at := slices.IndexFunc(s.effects, func(e work.Effect) bool { return e.Kind == work.StartExecution && e.Task == root.ID })
+	if at < 0 {
+		return
+	}
+	s.deliver(s.pull(at))
+	if i := slices.IndexFunc(s.procs, func(p proc) bool { return p.task == root.ID }); i >= 0 {
+		s.end(i, success(s.newCommit(tree, root)))
+		s.must(s.do(tree, alice, work.AcceptTask{Task: root.ID}))
+		s.must(s.do(tree, alice, work.ShipStory{}))
+		s.say("alice: accepts and ships it")
+	}
 }
 
 // plan is a good plan of up to three tasks; a checked story needs one.
