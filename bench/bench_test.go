@@ -26,7 +26,7 @@ func TestQuickRun(t *testing.T) {
 	if text, err := exec.Command("go", "build", "-o", binary, "../cmd/claudomator").CombinedOutput(); err != nil {
 		t.Fatalf("build the server: %v\n%s", err, text)
 	}
-	only := []string{"binary", "cycle", "latency", "database", "streams", "runs"}
+	only := []string{"binary", "cycle", "latency", "database", "story", "streams", "runs"}
 	o := options{quick: true, binary: binary, tmp: filepath.Join(dir, "tmp"), only: only, progress: io.Discard}
 	if err := measure(t.Context(), o, out); err != nil {
 		t.Fatal(err)

@@ -91,6 +91,7 @@ func sections() []section {
 		{"idle", (*bench).idle, 2 * time.Minute},
 		{"database", (*bench).database, 8 * time.Minute},
 		{"tree", (*bench).tree, 8 * time.Minute},
+		{"story", (*bench).story, 8 * time.Minute},
 		{"large", (*bench).large, 8 * time.Minute},
 		{"streams", (*bench).streams, 2 * time.Minute},
 		{"logs", (*bench).logs, 2 * time.Minute},

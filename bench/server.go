@@ -53,7 +53,7 @@ func (b *bench) serve(ctx context.Context, dir string, slots int) (*server, erro
 
 // start starts a server on a data folder whose last event is known.
 func (b *bench) start(ctx context.Context, dir string, slots int, after int64) (*server, error) {
-	s := &server{dir: dir, events: watch{seen: map[work.TaskID]map[string]stamp{}, changed: make(chan struct{})}}
+	s := &server{dir: dir, events: watch{seen: map[work.TaskID]map[string]stamp{}, counts: map[string]int{}, changed: make(chan struct{})}}
 	s.cmd = exec.Command(b.binary, "serve", "--addr", "127.0.0.1:0", "--data-dir", dir, "--slots", strconv.Itoa(slots), "--log-level", "error") //nolint:noctx // close ends it in order
 	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C"}
 	s.cmd.Stderr = os.Stderr
@@ -136,12 +136,14 @@ type stamp struct{ at, arrived time.Time }
 type watch struct {
 	mu      sync.Mutex
 	seen    map[work.TaskID]map[string]stamp
+	counts  map[string]int // of all events, by kind
 	changed chan struct{} // closed and replaced at every event
 }
 
 func (w *watch) add(e work.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.counts[e.Kind]++
 	kinds := w.seen[e.Task]
 	if kinds == nil {
 		kinds = map[string]stamp{}
@@ -166,6 +168,13 @@ func (w *watch) look(id work.TaskID, kind string) (at stamp, bad string, found b
 	}
 	at, found = kinds[kind]
 	return at, bad, found, w.changed
+}
+
+// count is how many events of a kind there were.
+func (w *watch) count(kind string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.counts[kind]
 }
 
 // await waits for an event of a task.
