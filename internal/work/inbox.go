@@ -52,7 +52,7 @@ func Inbox(t *Tree) []Item {
 		if m.Status == MergeConflicted && !m.Accepting { // else the task itself is an item
 			task := t.tasks[m.TaskID]
 			out = append(out, Item{Kind: ItemConflict, TaskID: m.TaskID, StoryID: task.StoryID, Name: task.Name,
-				Text: fmt.Sprintf("landing on %s conflicts in %s", m.Target, strings.Join(m.Conflicts, ", "))})
+				Text: fmt.Sprintf("landing on %s (merge %s) conflicts in %s; %s", m.Target, m.ID, strings.Join(m.Conflicts, ", "), m.Hint)})
 		}
 	}
 	if text := t.storyItem(); text != "" {

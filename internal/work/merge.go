@@ -265,6 +265,7 @@ func (c AbortMerge) apply(s *Step) error {
 	if err != nil {
 		return err
 	}
+	m.Hint = ""
 	s.closeMerge(m, MergeAborted)
 	s.event("merge.aborted", t, map[string]any{"merge": m.ID})
 	return s.unland(m, t, "the landing was aborted")
