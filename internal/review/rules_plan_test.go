@@ -206,7 +206,7 @@ func TestPlan_EditChangesADraftAndAfterwardsOnlyNameAndEpic(t *testing.T) {
 	s.denied(work.EditStory{BranchName: &name}, work.Invalid, "plan")
 	s.tell(work.ApproveStory{})
 	for _, c := range []work.EditStory{{Spec: &spec}, {Goal: &spec}, {Policy: &policy}, {BranchName: &branch}, {AcceptanceCriteria: &criteria}, {Plan: plan("")}} {
-		if e := s.denied(c, work.Illegal, "story_status"); e.Details["status"] != "IN_PROGRESS" {
+		if e := s.denial(c, work.Illegal, "story_status"); e.Details["status"] != "IN_PROGRESS" {
 			t.Errorf("it says %v", e.Details)
 		}
 	}

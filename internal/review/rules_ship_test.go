@@ -15,7 +15,7 @@ func TestShip_OnlyWhenShippable(t *testing.T) {
 	story := s.write(work.StoryInput{Plan: plan("")})
 	early := func(want ...work.Act) {
 		t.Helper()
-		e := s.denied(work.ShipStory{}, work.Illegal, "not_shippable")
+		e := s.denial(work.ShipStory{}, work.Illegal, "not_shippable")
 		if e.Details["status"] != string(story.Status) || !strings.HasPrefix(e.Hint, "possible now: ") {
 			t.Errorf("it says %v, %q", e.Details, e.Hint)
 		}
@@ -50,7 +50,7 @@ func TestShip_StepByStep(t *testing.T) {
 	s.tells("story.shipping R", "ship.started R", "ship.step R", "ship.step R", "merge.started R")
 	s.step(work.ShipLand)
 	s.listed("R")
-	if e := s.denied(work.ShipStory{}, work.Illegal, "shipping"); e.Details["ship"] != story.Ship {
+	if e := s.denial(work.ShipStory{}, work.Illegal, "shipping"); e.Details["ship"] != story.Ship {
 		t.Errorf("the second press says %v", e.Details)
 	}
 	merge := story.Ship.MergeID
@@ -85,7 +85,7 @@ func TestShip_StepByStep(t *testing.T) {
 	if story.Shipped == nil || story.Shipped.Commit != "l1" || s.task("R").Landed.Commit != "l1" || story.Ship.By != alice {
 		t.Errorf("shipped %+v by %v", story.Shipped, story.Ship.By)
 	}
-	if e := s.denied(work.ShipStory{}, work.Illegal, "already_shipped"); e.Details["commit"] != "l1" || !strings.Contains(e.Message, "l1") {
+	if e := s.denial(work.ShipStory{}, work.Illegal, "already_shipped"); e.Details["commit"] != "l1" || !strings.Contains(e.Message, "l1") {
 		t.Errorf("shipped again: %v %v", e, e.Details)
 	}
 	s.refused(work.RejectTask{Task: "R", Comment: "no"}, "story_status")

@@ -450,7 +450,7 @@ func TestStory_CancelIsRefusedOnceTheTargetMayMove(t *testing.T) {
 		t.Run(string(step), func(t *testing.T) {
 			s, _ := shippable(t, whole)
 			s.shipTo(step)
-			if e := s.denied(work.CancelStory{}, work.Illegal, "shipping"); !strings.Contains(e.Hint, hint) {
+			if e := s.denial(work.CancelStory{}, work.Illegal, "shipping"); !strings.Contains(e.Hint, hint) {
 				t.Errorf("it hints %q", e.Hint)
 			}
 			s.refused(work.CancelTask{Task: "R"}, "wrong_state")

@@ -227,8 +227,24 @@ func (s *sim) checkShip(d decision) {
 			s.checkWord(d.tree, e)
 		}
 	}
-	if root := d.tree.Current(d.tree.Root()); story.Status == work.Deployed && (root.Landed == nil || story.Shipped == nil || story.Shipped.Commit == "") {
+	if story.Status == work.Deployed && d.before == work.Shipping {
+		s.checkDeployed(d.tree, d.tree.Current(d.tree.Root()))
+	}
+}
+
+// checkDeployed: DEPLOYED is what was landed, and whose runs all went well.
+func (s *sim) checkDeployed(tree *work.Tree, root *work.Task) {
+	if story := tree.Story; root.Landed == nil || story.Shipped == nil || story.Shipped.Commit == "" {
 		s.fail("the story is DEPLOYED, landed %+v, shipped %+v", root.Landed, story.Shipped)
+	}
+	for _, kind := range []work.ExecutionKind{work.DeployRun, work.SmokeRun} {
+		runs := tree.Runs(root.ID, kind)
+		if len(tree.Commands(root, kind)) == 0 {
+			continue
+		}
+		if len(runs) == 0 || runs[len(runs)-1].Outcome != work.Success || !work.GatesPassed(runs[len(runs)-1].Gates) {
+			s.fail("the story is DEPLOYED, and its %s run has not passed: %+v", kind, runs)
+		}
 	}
 }
 

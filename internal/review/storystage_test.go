@@ -68,7 +68,13 @@ func (s *stage) tell(c work.Command) {
 
 // denied asserts that a person is refused something of the story: the code, the
 // reason, and that nothing has changed.
-func (s *stage) denied(c work.Command, code work.Code, reason string) *work.Error {
+func (s *stage) denied(c work.Command, code work.Code, reason string) {
+	s.t.Helper()
+	_ = s.denial(c, code, reason)
+}
+
+// denial is denied for those who look closer.
+func (s *stage) denial(c work.Command, code work.Code, reason string) *work.Error {
 	s.t.Helper()
 	tree := s.tree("R")
 	version, before := tree.Version, *tree.Story
