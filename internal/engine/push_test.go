@@ -158,3 +158,38 @@ func TestPushDeliveredTwice(t *testing.T) {
 		t.Errorf("deployed %q, %s landings", s.kept("deployed"), w.merges())
 	}
 }
+
+// A project may be at a URL: its remote is what it is landed on, and what a forge has
+// merged there is what is deployed.
+func TestShipToAURL(t *testing.T) {
+	at := func(w *world, f *forge, mode work.ShipMode) *tale {
+		w.repo = "file://" + f.origin
+		s := w.ready(small(), func(p *work.Project) {
+			p.ShipMode, p.Deploy = mode, `echo "$CLAUDOMATOR_COMMIT $(cat one)" >>"$OUT/deployed"`
+		})
+		w.repo = f.origin
+		s.must(work.ShipStory{})
+		return s
+	}
+	deployed := func(s *tale) {
+		s.Helper()
+		ship := s.is(work.Deployed)
+		if main := s.git("-C", s.repo, "rev-parse", "main"); ship.Commit != main || s.merges() != "1" || s.kept("deployed") != main+" one" {
+			s.Errorf("%+v, main is %s, deployed %q", ship, main, s.kept("deployed"))
+		}
+	}
+	t.Run("directly", func(t *testing.T) {
+		w := newWorld(t, 4)
+		deployed(at(w, &forge{origin: w.origin()}, work.ShipDirectly))
+	})
+	t.Run("by pull request", func(t *testing.T) {
+		w := newWorld(t, 4)
+		f := &forge{origin: w.origin(), git: w.tryGit}
+		w.quickly(func(o *engine.Options) { o.Forge = f })
+		s := at(w, f, work.ShipPullRequest)
+		s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+		f.merge(w)
+		s.look()
+		deployed(s)
+	})
+}
