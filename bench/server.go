@@ -137,7 +137,7 @@ type watch struct {
 	mu      sync.Mutex
 	seen    map[work.TaskID]map[string]stamp
 	counts  map[string]int // of all events, by kind
-	changed chan struct{} // closed and replaced at every event
+	changed chan struct{}  // closed and replaced at every event
 }
 
 func (w *watch) add(e work.Event) {

@@ -106,7 +106,7 @@ func (s *server) tell(ctx context.Context, name string, nodes int) (told, error)
 	if err != nil {
 		return told{}, err
 	}
-	runs, began := s.events.count("execution.ended"), time.Now()
+	runs, began := s.runs(), time.Now()
 	made, err := s.ApprovePlan(ctx, app.ApproveInput{Project: "told", PlanInput: plan})
 	if err != nil {
 		return told{}, fmt.Errorf("approve a plan: %w", err)
@@ -116,7 +116,12 @@ func (s *server) tell(ctx context.Context, name string, nodes int) (told, error)
 		return told{}, err
 	}
 	after, err := s.cpu()
-	return told{made.Story.ID, done.arrived.Sub(began), after.minus(before), s.events.count("execution.ended") - runs}, err
+	return told{made.Story.ID, done.arrived.Sub(began), after.minus(before), s.runs() - runs}, err
+}
+
+// runs counts the executions that are over: of agents, and of gates.
+func (s *server) runs() int {
+	return s.events.count("execution.ended") + s.events.count("gates.passed")
 }
 
 func (b *bench) largeStory(ctx context.Context, dir, repo string, nodes int) (rows []row, err error) {
