@@ -317,10 +317,11 @@ func (c PullSeen) apply(s *Step) error {
 	}
 	switch {
 	case c.Pull.State == "merged":
-		story.Ship.Commit = c.Commit
-		root.Landed = &Landing{Branch: s.Tree.Project.Branch, Commit: c.Commit, At: s.Now}
+		commit := cmp.Or(c.Commit, c.Pull.Head) // a forge may not name the merge
+		story.Ship.Commit = commit
+		root.Landed = &Landing{Branch: s.Tree.Project.Branch, Commit: commit, At: s.Now}
 		s.edit(root)
-		s.event("task.landed", root, map[string]any{"branch": s.Tree.Project.Branch, "commit": c.Commit, "pull_request": c.Pull.URL})
+		s.event("task.landed", root, map[string]any{"branch": s.Tree.Project.Branch, "commit": commit, "pull_request": c.Pull.URL})
 		return s.shipStep(ShipDeploy)
 	case c.Pull.State == "closed":
 		return s.shipUndone("the pull request was closed without being merged: " + c.Pull.URL)
