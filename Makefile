@@ -74,7 +74,7 @@ bench: build ## measure against a bare shell loop; writes bench/results.md
 	go run ./bench
 
 .PHONY: demo
-demo: build ## one task from words to a landed commit, without account or network
+demo: build ## one story from a goal to what is shipped, without account or network
 	bin/claudomator demo
 
 .PHONY: worlds

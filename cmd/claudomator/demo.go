@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	_ "embed" // the demo's texts
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/cli"
@@ -19,9 +21,18 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// demo shows one task's whole life on a sample repository, through a real server
-// and the real protocol, with the scripted agent in the place of a model: a subtask,
-// a question, a rejection and its fix, the landing.
+// What the demo stands on: the sample repository, and what its agents do.
+var (
+	//go:embed demo/sample.sh
+	demoSample string
+	//go:embed demo/agents.yaml
+	demoAgents []byte
+)
+
+// demo shows a story's whole life on a sample repository, through a real server and
+// the real protocol, with the scripted agent in the place of a model: a plan, work
+// that is handed out and judged at every level, a rejection and its fix, a question,
+// the review, the ship.
 func demo(ctx context.Context, o cli.DemoOptions) (err error) {
 	dir := o.Dir
 	if dir == "" {
@@ -35,11 +46,20 @@ func demo(ctx context.Context, o cli.DemoOptions) (err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return fmt.Errorf("find the demo's folder: %w", err)
 	}
-	show := &show{ctx: ctx, out: os.Stdout, dir: dir, repo: filepath.Join(dir, "greeter"), json: o.JSON, began: time.Now(), names: map[work.TaskID]string{}}
-	if show.host, err = sandbox.Open(sandbox.Options{StateDir: filepath.Join(dir, "tools")}); err != nil {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return fmt.Errorf("find the demo's folder: %w", err)
+	}
+	s := &show{
+		ctx: ctx, out: os.Stdout, dir: dir, repo: filepath.Join(dir, "greeter"), site: filepath.Join(dir, "site"),
+		name: "demo-" + strings.ToLower(rand.Text()), json: o.JSON, keeps: o.Dir != "", began: time.Now(), tasks: map[work.TaskID]*work.Task{}, split: map[work.TaskID]bool{}, verdicts: map[work.TaskID][]*work.Task{},
+	}
+	if _, err := os.Lstat(s.repo); err == nil {
+		return work.Errorf(work.Invalid, "%s is there already", s.repo).WithHint("give --dir a new or an empty folder")
+	}
+	if s.host, err = sandbox.Open(sandbox.Options{StateDir: filepath.Join(dir, "tools")}); err != nil {
 		return err
 	}
-	if err := show.sample(); err != nil {
+	if err := s.sample(); err != nil {
 		return err
 	}
 	cfg := config.Default(os.Environ())
@@ -48,26 +68,47 @@ func demo(ctx context.Context, o cli.DemoOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	show.api = api
-	return errors.Join(show.play(), stop())
+	s.api = api
+	return errors.Join(s.play(), stop())
 }
 
 // show is the demo as it is played.
 type show struct {
-	ctx  context.Context //nolint:containedctx // one demo is one call
-	out  io.Writer
-	dir  string
-	repo string
-	json bool
-	host *sandbox.Host
-	api  app.API
-	step int
-	runs int
+	ctx   context.Context //nolint:containedctx // one demo is one call
+	out   io.Writer
+	dir   string
+	repo  string
+	site  string // the folder that is deployed to
+	name  string // no other demo of this machine has it
+	json  bool
+	keeps bool // the folder stays
+	host  *sandbox.Host
+	api   app.API
 
-	began time.Time
-	seq   int64 // of the last event that was told
+	chapters int
+	scripts  int
+	began    time.Time
+	seq      int64 // of the last event that was told
 
-	names map[work.TaskID]string
+	tasks    map[work.TaskID]*work.Task   // as they were when they were last asked for
+	split    map[work.TaskID]bool         // those with parts of their own
+	verdicts map[work.TaskID][]*work.Task // the judges that have spoken, by what they judge
+	asking   work.TaskID                  // whose question awaits an answer
+	step     work.ShipStep                // that the ship has begun …
+	stepped  time.Time                    // … and when
+}
+
+// play is the story from the project to what is left of it in the end.
+func (s *show) play() error {
+	for _, chapter := range []func() error{s.project, s.plan, s.build, s.answer, s.review, s.ship, s.learn} {
+		if err := chapter(); err != nil {
+			if !s.keeps {
+				err = fmt.Errorf("%w (claudomator demo --dir DIR leaves everything there to be looked at)", err)
+			}
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *show) say(format string, args ...any) {
@@ -76,190 +117,82 @@ func (s *show) say(format string, args ...any) {
 	}
 }
 
+// paste shows what a program printed.
+func (s *show) paste(text string) {
+	for line := range strings.Lines(text) {
+		s.say("%s", strings.TrimRight("   "+line, " \n"))
+	}
+}
+
+// row shows a text beside its name.
+func (s *show) row(name, text string) {
+	const column = 14
+	for _, line := range filled(strings.Fields(text), demoWidth-len("   ")-column) {
+		s.say("   %-*s%s", column, name, line)
+		name = ""
+	}
+}
+
 func (s *show) chapter(title string) {
-	s.step++
-	s.say("\n%d. %s", s.step, title)
+	s.chapters++
+	s.say("\n%d. %s", s.chapters, title)
 }
 
-// What happens in the demo: the sample repository, and what its agents do.
-var (
-	//go:embed demo/sample.sh
-	demoSample string
-	//go:embed demo/task.yaml
-	demoTask string
-	//go:embed demo/checker.yaml
-	demoChecker string
-)
-
-// sample makes the repository that the demo works on.
-func (s *show) sample() error {
-	s.chapter("A sample repository: a greeter in shell, and a test of what it cannot do yet")
-	out, err := s.shell(s.dir, demoSample)
-	s.say("%s", indent(out))
-	return err
-}
-
-func (s *show) play() error {
-	s.chapter("A project, and a checker for what its agents build")
-	name, agent, prompt := "greeter", "scripted", demoChecker
-	if _, err := s.api.AddProject(s.ctx, app.ProjectInput{
-		Name: &name, Repository: &s.repo, Agent: &agent, Policies: &map[string]string{"*/0": "checked", "*/1": "none"},
-	}); err != nil {
-		return err
+// types does what a person does who types a command, shows the command, and gives
+// what it prints.
+func (s *show) types(args ...string) (printed string, err error) {
+	words := []string{"$ claudomator"}
+	for i, arg := range args {
+		word := quoted(strings.ReplaceAll(arg, s.dir+"/", ""))
+		if i > 0 && strings.HasPrefix(args[i-1], "--") { // a flag's value stays beside it
+			words[len(words)-1] += " " + word
+		} else {
+			words = append(words, word)
+		}
 	}
-	if _, err := s.api.SetRole(s.ctx, string(work.Checker), app.RoleInput{Agent: &agent, Prompt: &prompt}); err != nil {
-		return err
-	}
-	s.say("   claudomator project add greeter --repo greeter --agent scripted --policy checked")
-	s.say("   (the scripted agent stands in for a model: it needs no account, and speaks the same protocol)")
-
-	s.chapter("A task: the agent hands a part of it on, and asks")
-	task, err := s.api.CreateTask(s.ctx, app.TaskRequest{
-		Project: name, Name: "Two new voices for greet.sh", Start: true, CommitType: "feat",
-		AcceptanceCriteria: app.StringList{"sh check.sh passes"}, Agent: app.AgentInput{Instructions: demoTask},
+	s.say("   %s", strings.Join(filled(words, demoWidth-len("    \\")), " \\\n       "))
+	var out, errs bytes.Buffer
+	code := cli.Run(s.ctx, args, cli.Deps{
+		In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Width: func() int { return demoWidth - len("   ") },
+		Environ: append(os.Environ(), "CLAUDOMATOR_SERVER=", "CLAUDOMATOR_TOKEN=", "CLAUDOMATOR_DATA_DIR="+filepath.Join(s.dir, "data")),
+		Connect: func(context.Context, string, string) (app.API, error) { return s.api, nil },
 	})
-	if err != nil {
-		return err
+	if code != 0 {
+		return "", fmt.Errorf("%s: exit code %d: %s", strings.Join(words[1:], " "), code, strings.TrimSpace(errs.String()))
 	}
-	asked, err := s.follow(task.ID, work.Blocked)
-	if err != nil {
-		return err
-	}
-	s.say("   the agent asks:  %s %q", asked.Question.Text, asked.Question.Options)
-	s.say("   you answer:      !!!    (claudomator task answer)")
-	if _, err := s.api.AnswerTask(s.ctx, string(task.ID), "!!!"); err != nil {
-		return err
-	}
-	return s.judge(task.ID)
+	return out.String(), nil
 }
 
-// judge goes on from the answer: what was built is judged, sent back, and judged
-// again.
-func (s *show) judge(id work.TaskID) error {
-	s.chapter("Both parts are built, put together and judged")
-	flagged, err := s.follow(id, work.Ready)
-	if err != nil {
-		return err
+// demoWidth is the columns that the demo's texts have room in.
+const demoWidth = 80
+
+// quoted is an argument as it is typed in a shell.
+func quoted(arg string) string {
+	if arg != "" && !strings.ContainsAny(arg, " \t\n'\"!*?$&;|<>()`\\#~") {
+		return arg
 	}
-	s.say("   the checker's report: %s", indent(flagged.CheckerReport)[3:])
-	s.chapter("Sent back: a new attempt at the same place, with the reasons")
-	s.say("   you: claudomator task reject -m 'Ada has to be greeted'")
-	fix, err := s.api.RejectTask(s.ctx, string(id), app.RejectInput{Comment: "Ada has to be greeted"})
-	if err != nil {
-		return err
-	}
-	done, err := s.follow(fix.CurrentID, work.Completed)
-	if err != nil {
-		return err
-	}
-	s.say("   accepted by the checker, on proof: %s, +%d −%d lines", plural(done.Result.Files, "file"), done.Result.Insertions, done.Result.Deletions)
-	s.say("   your repository is untouched until now: %s", s.head())
-	return s.landAndProve(done)
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
-func (s *show) landAndProve(done *app.TaskView) error {
-	s.chapter("Landing it: one command, one merge commit")
-	m, err := s.api.StartMerge(s.ctx, string(done.ID), "")
-	if err != nil {
-		return err
-	}
-	for event, err := range s.api.Events(s.ctx, 0) {
-		if err != nil {
-			return err
+// filled puts words into lines of so many columns.
+func filled(words []string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range words {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
 		}
-		if strings.HasPrefix(event.Kind, "merge.") && event.Kind != "merge.started" {
-			break
-		}
+		line = strings.TrimPrefix(line+" "+word, " ")
 	}
-	if m, err = s.api.Merge(s.ctx, string(m.ID)); err != nil {
-		return err
-	}
-	if m.Status != work.MergeLanded {
-		return fmt.Errorf("the landing is %s: %s %s", m.Status, m.Message, m.Hint)
-	}
-	out, err := s.shell(s.repo, `git log --graph --format='%h %s (%an)' -7 && git log -1 --format=%b | sed '/^$/d' && git status --short --branch && sh check.sh && sh greet.sh --shout Ada && sh greet.sh --whisper Ada`)
-	s.say("%s", indent(out))
-	if err != nil {
-		return err
-	}
-	s.say("\nIt was built in isolation, judged, and landed; your checkout was clean all the time.")
-	s.say("Next: claudomator serve, then claudomator project add NAME --repo PATH")
-	return nil
+	return append(lines, line)
 }
 
-// follow tells what happens until the task stands in a state, waiting for a
-// person where it is no end.
-func (s *show) follow(id work.TaskID, state work.State) (*app.TaskView, error) {
-	for event, err := range s.api.Events(s.ctx, s.seq) {
-		if err != nil {
-			return nil, err
-		}
-		s.seq = event.Seq
-		line := fmt.Sprintf("   %6.2fs  %-19s %-34s %s", time.Since(s.began).Seconds(), event.Kind, s.name(event.Task), detail(event))
-		s.say("%s", strings.TrimRight(line, " "))
-		if event.Task != id {
-			continue
-		}
-		t, err := s.api.Task(s.ctx, string(id))
-		switch {
-		case err != nil:
-			return nil, err
-		case t.State == state && (state.Ended() || t.BlockedOn == work.OnQuestion || t.BlockedOn == work.OnPerson):
-			return t, nil
-		case t.State.Ended():
-			return nil, fmt.Errorf("the task is %s: %s %s", t.State, t.Reason, t.CheckerReport)
-		}
-	}
-	return nil, context.Cause(s.ctx)
-}
-
-// name is a task's name, asked for once.
-func (s *show) name(id work.TaskID) string {
-	if s.names[id] == "" {
-		t, err := s.api.Task(s.ctx, string(id))
-		if err != nil {
-			return string(id)
-		}
-		s.names[id] = t.Name
-	}
-	return s.names[id]
-}
-
-// detail is what of an event is worth a word.
-func detail(e work.Event) string {
-	for _, key := range []string{"outcome", "agent", "reason"} {
-		if v, ok := e.Body[key]; ok {
-			text := fmt.Sprint(v)
-			return text[:min(len(text), 50)]
-		}
-	}
-	if commit, ok := e.Body["commit"].(string); ok {
-		return "commit " + commit[:min(len(commit), 12)]
-	}
-	return ""
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func (s *show) head() string {
-	out, err := s.shell(s.repo, "git log -1 --format='%h %s'")
-	if err != nil {
-		return err.Error()
-	}
-	return out
-}
-
-// shell runs a script of the demo's own.
+// shell runs a script of the demo's own in a folder.
 func (s *show) shell(dir, script string) (string, error) {
-	s.runs++
+	s.scripts++
 	var out bytes.Buffer
 	p, err := s.host.Start(s.ctx, sandbox.Spec{
-		ID: fmt.Sprintf("demo-%d", s.runs), Dir: dir, Argv: []string{"sh", "-c", script}, Env: os.Environ(), Stdout: &out, MergeOutput: true,
+		ID: fmt.Sprintf("%s-%d", s.name, s.scripts), Dir: dir, Argv: []string{"sh", "-c", script}, Env: os.Environ(), Stdout: &out, MergeOutput: true,
 	})
 	if err != nil {
 		return "", err
@@ -269,9 +202,15 @@ func (s *show) shell(dir, script string) (string, error) {
 		err = endErr
 	}
 	if err == nil && exit.Code != 0 {
-		err = fmt.Errorf("a script of the demo ended with %s: %s", exit, out.String())
+		err = fmt.Errorf("a script of the demo ended with %s: %s", exit, strings.TrimSpace(out.String()))
 	}
 	return strings.TrimSpace(out.String()), err
 }
 
-func indent(text string) string { return "   " + strings.ReplaceAll(text, "\n", "\n   ") }
+// sees shows a command that a person types in the repository, and what it prints.
+func (s *show) sees(command string) error {
+	out, err := s.shell(s.repo, command)
+	s.say("   $ %s", command)
+	s.paste(out)
+	return err
+}

@@ -93,9 +93,11 @@ func newDoctorCommand(s *shell) *cobra.Command {
 func newDemoCommand(s *shell) *cobra.Command {
 	var o DemoOptions
 	c := &cobra.Command{
-		Use: "demo", Short: "Watch a task go all the way on a sample repository", Args: takes(),
-		Long: "Watch a task go all the way on a sample repository: work, check, landing. It needs no\n" +
-			"account and no network, and touches nothing outside of its folder.",
+		Use: "demo", Short: "Watch a story go all the way on a sample repository", Args: takes(),
+		Long: "Watch a story go all the way on a sample repository: plan, work that is handed out and\n" +
+			"judged at every level, a rejection and its fix, a question, review, ship. It needs no account\n" +
+			"and no network, takes about ten seconds, and touches nothing outside of its folder.\n" +
+			"With -o json its events are printed, one JSON object a line.",
 		Example: "  claudomator demo\n  claudomator demo --headless --dir /tmp/demo",
 	}
 	c.Flags().BoolVar(&o.Headless, "headless", false, "in the terminal, without a browser")
