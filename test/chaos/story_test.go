@@ -16,11 +16,12 @@ import (
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/client"
 	"github.com/claudomator/claudomator/internal/work"
+	"github.com/claudomator/claudomator/test/binary"
 )
 
 const (
-	storyShort = 30 // kills of stories
-	storyLong  = 60
+	storyShort = 30              // kills of stories, on SQLite
+	storyLong  = 300             // a quarter of it on PostgreSQL
 	storyTime  = 5 * time.Minute // for one story, storm included
 )
 
@@ -32,12 +33,12 @@ type ending struct {
 	Landings int
 }
 
-// testStories lets the same story be built undisturbed, and then again and again
+// stories lets the same story be built undisturbed, and then again and again
 // while the server and agents are killed, until there were kills enough. In the end
 // nobody must be able to tell them apart.
-func testStories(t *testing.T, bin string) {
-	from, wanted := seed(t), storyKills(t)
-	want, calm := tell(t, bin, from, 0)
+func stories(t *testing.T, bin, postgres string, wanted int) {
+	from := seed(t)
+	want, calm := tell(t, bin, postgres, from, 0)
 	if t.Failed() {
 		return
 	}
@@ -47,7 +48,7 @@ func testStories(t *testing.T, bin string) {
 	t.Log("undisturbed:", calm)
 	for kills := 0; kills < wanted && !t.Failed(); {
 		from++
-		got, s := tell(t, bin, from, wanted-kills)
+		got, s := tell(t, bin, postgres, from, wanted-kills)
 		if t.Failed() {
 			return
 		}
@@ -63,16 +64,19 @@ func testStories(t *testing.T, bin string) {
 	}
 }
 
-func storyKills(t *testing.T) int {
-	t.Helper()
+func testStories(t *testing.T, bin string) {
+	wanted := storyShort
 	switch {
 	case os.Getenv("CLAUDOMATOR_CHAOS_KILLS") != "":
-		return kills(t, 1)
+		wanted = kills(t, 1)
 	case os.Getenv("CLAUDOMATOR_CHAOS") != "":
-		return storyLong
+		wanted = storyLong
 	}
-	return storyShort
+	stories(t, bin, "", wanted)
 }
+
+// testStoriesPostgres is a part of the long storm alone.
+func testStoriesPostgres(t *testing.T, bin string) { stories(t, bin, binary.Postgres(t), storyLong/4) }
 
 // saga is one story from its plan to its deployment, and who looks after it.
 type saga struct {
@@ -92,9 +96,9 @@ func (s *saga) String() string {
 }
 
 // tell runs one story in a world of its own, with at most so many kills.
-func tell(t *testing.T, bin string, from uint64, most int) (ending, *saga) {
+func tell(t *testing.T, bin, postgres string, from uint64, most int) (ending, *saga) {
 	t.Helper()
-	w := newWorld(t, bin, "")
+	w := newWorld(t, bin, postgres)
 	defer w.end()
 	s := &saga{w: w, again: map[work.TaskID]bool{}}
 	s.killer = &killer{w: w, dice: rand.New(rand.NewPCG(from, 3)), whole: true}
@@ -150,7 +154,7 @@ func (s *saga) plan() app.ApproveInput {
 func (s *saga) live(ctx context.Context) {
 	for idle := time.Now(); ; time.Sleep(glance) {
 		if ctx.Err() != nil {
-			s.wrong = append(s.wrong, "the story is not over after "+storyTime.String()+":\n"+strings.Join(s.open(), "\n"))
+			s.wrong = append(s.wrong, "the story is not over after "+storyTime.String()+":\n"+strings.Join(s.open(ctx), "\n"))
 			return
 		}
 		api, err := s.w.api()
@@ -168,7 +172,7 @@ func (s *saga) live(ctx context.Context) {
 			idle = time.Now()
 		}
 		if time.Since(idle) > 15*time.Second {
-			s.wrong = append(s.wrong, "neither automatic work under way nor an item in the inbox:\n"+strings.Join(s.open(), "\n"))
+			s.wrong = append(s.wrong, "neither automatic work under way nor an item in the inbox:\n"+strings.Join(s.open(ctx), "\n"))
 			return
 		}
 	}
@@ -263,15 +267,16 @@ func (s *saga) expect(what, id string, err error) {
 	s.wrong = append(s.wrong, p.refused...)
 }
 
-func (s *saga) open() (lines []string) {
+func (s *saga) open(ctx context.Context) (lines []string) {
+	ctx = context.WithoutCancel(ctx) // asked when its own time is over
 	api, err := s.w.api()
 	if err != nil {
 		return []string{err.Error()}
 	}
-	if view, err := api.Story(context.Background(), s.story); err == nil {
+	if view, err := api.Story(ctx, s.story); err == nil {
 		lines = append(lines, fmt.Sprintf("story %s is %s, ship %+v", view.ID, view.Status, view.Ship))
 	}
-	return append(lines, (&person{w: s.w}).open(context.Background(), api)...)
+	return append(lines, (&person{w: s.w}).open(ctx, api)...)
 }
 
 // check holds this one story to what must be true of it beyond what is true of
