@@ -158,6 +158,9 @@ func (s *show) learn() error {
 	for _, lesson := range project.Lessons {
 		s.row("a lesson", lesson)
 	}
+	if s.keeps {
+		s.say("\nTo look around: claudomator serve --data-dir %s", filepath.Join(s.dir, "data"))
+	}
 	s.say("\nYour own: claudomator serve, then project add, story elaborate, story approve;")
 	s.say("docs/guides/stories.md tells how.")
 	return nil
