@@ -22,8 +22,9 @@ import (
 //
 //   - the server answers (one that the script has ended is started again)
 //   - events are counted without a gap
-//   - every task is in a state that a person can leave, and every open tree has
-//     automatic work under way or an item in the inbox
+//   - every task is in a state that a person can leave, but for those of a
+//     cancelled story, and every open tree has automatic work under way or an item
+//     in the inbox
 //   - no process of an execution that is over is left
 //   - no workspace is left but those of tasks and of landings that are paused
 //   - git fsck finds nothing, in vaults and in the user's repositories
@@ -168,7 +169,7 @@ func checkTask(ctx context.Context, api app.API, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	if len(view.Actions) == 0 && t.State != work.Completed && !t.Dropped && t.Judges == nil {
+	if len(view.Actions) == 0 && t.State != work.Completed && !t.Dropped && t.Judges == nil && !calledOff(ctx, api, t) {
 		return fmt.Errorf("task %s is %s and offers nothing to do", t.ID, t.State)
 	}
 	if t.State.EndedBadly() && t.Reason == "" {
@@ -191,6 +192,15 @@ func checkTask(ctx context.Context, api app.API, t *work.Task) error {
 		}
 	}
 	return nil
+}
+
+// calledOff is true for what belongs to a cancelled story: nothing of it runs again.
+func calledOff(ctx context.Context, api app.API, t *work.Task) bool {
+	if t.StoryID == "" {
+		return false
+	}
+	story, err := api.Story(ctx, string(t.StoryID))
+	return err == nil && story.Status == work.StoryCancelled
 }
 
 // reclaimLimit is how long what a removed task has left may still be there: it
