@@ -90,7 +90,8 @@ func (s *show) answer() error {
 	return s.follow(func(e work.Event) bool { return e.Kind == "story.review_ready" })
 }
 
-// review shows what a person decides about.
+// review shows what a person decides about, who then sides with the judge that the
+// arbiter did not follow.
 func (s *show) review() error {
 	s.chapter("Your decision: all is built, and your branch is as it was")
 	if err := s.sees("git log --oneline main && git status --short"); err != nil {
@@ -108,14 +109,20 @@ func (s *show) review() error {
 	s.drawTree(root, story.Status)
 	s.say("")
 	s.drawProof(root)
-	s.say("")
+	s.say("\n   You side with quality, and send it back:")
+	if _, err := s.types("story", "reject", demoStory, "--at", "greet.sh:2=name the voices that there are"); err != nil {
+		return err
+	}
+	if err := s.follow(func(e work.Event) bool { return e.Kind == "story.review_ready" }); err != nil {
+		return err
+	}
 	_, err = s.types("story", "accept", demoStory)
 	return err
 }
 
 // ship lands what was accepted, and deploys it.
 func (s *show) ship() error {
-	s.chapter("Shipped: landed by one merge, deployed, and looked at")
+	s.chapter("Shipped: landed with the improvement, deployed, and looked at")
 	if _, err := s.types("story", "ship", demoStory); err != nil {
 		return err
 	}
@@ -142,7 +149,7 @@ func (s *show) ship() error {
 			s.paste(out)
 		}
 	}
-	return s.sees("git log --oneline --first-parent main && git diff --stat HEAD^")
+	return s.sees("git log --oneline --first-parent main && git diff --stat HEAD~2")
 }
 
 // learn waits for what is to be remembered.

@@ -94,11 +94,13 @@ func (s *show) tell(e work.Event, t *work.Task) error {
 	case e.Kind == "question.asked":
 		s.asking = t.ID
 		s.line(t.Name, "its builder asks you something")
-	case e.Kind == "task.ready" && role == work.Builder:
+	case e.Kind == "task.created" && t.Kind == work.Improvement:
+		s.line(t.Name, "suggested as an improvement: outside of the builder's task")
+	case e.Kind == "task.ready" && (role == work.Builder || t.Kind == work.Improvement):
 		s.line(t.Name, "%s", s.readyText(t))
 	case e.Kind == "verdict.reported":
 		s.verdicts[t.Judges.TaskID] = append(s.verdicts[t.Judges.TaskID], t)
-	case e.Kind == "decision.approved", e.Kind == "decision.rejected":
+	case (e.Kind == "decision.approved" || e.Kind == "decision.rejected") && e.Actor.Kind != work.PersonActor:
 		s.decided(t)
 	case e.Kind == "ship.step", e.Kind == "ship.done":
 		s.shipped(e)
@@ -110,7 +112,7 @@ func (s *show) tell(e work.Event, t *work.Task) error {
 // began had nothing to do.
 func (s *show) shipped(e work.Event) {
 	words := map[work.ShipStep]string{
-		work.ShipLand: "main is moved, by one merge commit", work.ShipDeploy: "the deploy command is run", work.ShipSmoke: "the smoke step passes",
+		work.ShipLand: "main is moved, once for all of it", work.ShipDeploy: "the deploy command is run", work.ShipSmoke: "the smoke step passes",
 	}
 	if text := words[s.step]; text != "" && e.At.After(s.stepped) {
 		s.line("ship", "%s", text)
@@ -133,7 +135,11 @@ func (s *show) readyText(t *work.Task) string {
 		what = "its parts are put together"
 	}
 	if r := t.Result; r != nil && r.Files > 0 {
-		what += fmt.Sprintf(": %d files, +%d −%d", r.Files, r.Insertions, r.Deletions)
+		files := "files"
+		if r.Files == 1 {
+			files = "file"
+		}
+		what += fmt.Sprintf(": %d %s, +%d −%d", r.Files, files, r.Insertions, r.Deletions)
 	}
 	return what
 }
