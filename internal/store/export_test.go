@@ -12,4 +12,14 @@ var (
 	LoadStatements   = loadStatements
 	CommitStatements = commitStatements
 	Mapped           = mapped
+	KeepStatements   = keepStatements
 )
+
+// What a connection must be able to do.
+type (
+	SQLiteRunner  = sqliteRunner
+	SQLiteSession = sqliteSession
+)
+
+// MostStatements is how many statements a connection keeps.
+const MostStatements = statements

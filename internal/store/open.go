@@ -115,8 +115,15 @@ type connector struct {
 	dsn    string
 }
 
-func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
-func (c connector) Driver() driver.Driver                        { return c.driver }
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	made, err := c.driver.Open(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return keepStatements(made)
+}
+
+func (c connector) Driver() driver.Driver { return c.driver }
 
 // postgresConnections is how many connections are kept, unless the URL says
 // otherwise (pool_max_conns): the engine's listener holds one of them for good.
