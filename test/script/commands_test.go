@@ -23,7 +23,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 
 func commands() map[string]command {
 	return map[string]command{
-		"serve": plain(0, serve), "stop": plain(0, stop), "kill9": plain(0, kill9), "rounds": plain(3, rounds),
+		"serve": plain(0, serve), "shutdown": plain(0, shutdown), "kill9": plain(0, kill9), "rounds": plain(3, rounds),
 		"claudomator": claudomator, "exits": plain(2, exits), "http": plain(2, ask),
 		"json": field, "let": plain(1, let), "until": plain(1, until),
 		"repo": plain(1, repo), "leaves": plain(2, leaves), "hold": plain(1, hold), "terminal": plain(3, terminal),
@@ -56,7 +56,7 @@ func serve(ts *testscript.TestScript, args []string) {
 	ts.Setenv("URL", w.url)
 }
 
-func stop(ts *testscript.TestScript, _ []string) { ts.Check(worldOf(ts).stop()) }
+func shutdown(ts *testscript.TestScript, _ []string) { ts.Check(worldOf(ts).stop()) }
 
 func kill9(ts *testscript.TestScript, _ []string) { worldOf(ts).kill() }
 

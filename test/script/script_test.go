@@ -10,7 +10,7 @@
 //
 //	serve [NAME=VALUE]… [FLAG]…
 //	                   start the server, wait until it serves (at $URL)
-//	stop               end it as an operator would; it must end well
+//	shutdown           end the server as an operator would; it must end well
 //	kill9              kill it (SIGKILL) and nothing else
 //	rounds N A B       N times: run shell script A, kill9, serve, run shell script B
 //	                   ($ROUND counts; the kill comes the moment A ends)
@@ -41,6 +41,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -55,6 +57,26 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(m.Run())
+}
+
+// TestNoScriptEndsEarly: testscript has a command "stop" of its own, which ends a
+// script well, whatever comes after it.
+func TestNoScriptEndsEarly(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatal("there are no scripts: ", err)
+	}
+	early := regexp.MustCompile(`(?m)^(\[[^]]*\] *)?stop\b`)
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := early.FindIndex(text); at != nil {
+			t.Errorf("%s:%d: stop ends the script here; shutdown ends the server", script, 1+strings.Count(string(text[:at[0]]), "\n"))
+		}
+	}
 }
 
 // TestScripts runs every script on both databases.
