@@ -139,10 +139,11 @@ func (c *conn) makeRoom() error {
 	return oldest.Close()
 }
 
-// give takes a statement back; one that has failed is not used again.
+// give takes a statement back; one that has failed is not used again, nor is one
+// whose connection is closed.
 func (c *conn) give(s *statement, err error) error {
 	s.busy = false
-	if err == nil {
+	if err == nil && c.ready != nil {
 		return nil
 	}
 	delete(c.ready, s.text)
@@ -152,11 +153,14 @@ func (c *conn) give(s *statement, err error) error {
 	return err
 }
 
-// Close closes the connection and its statements.
+// Close closes the connection and its statements; one that is at work closes when
+// its rows do.
 func (c *conn) Close() error {
 	var errs []error
 	for _, s := range c.ready {
-		errs = append(errs, s.Close())
+		if !s.busy {
+			errs = append(errs, s.Close())
+		}
 	}
 	c.ready = nil
 	return errors.Join(append(errs, c.Conn.Close())...)
