@@ -14,7 +14,8 @@ commit() { # NAME
 	write "$1"
 	git add -A
 	git commit -qm "$1"
-	echo "commit $task $run $(git rev-parse HEAD)" >>"$ledger"
+	head=$(git rev-parse HEAD) # which alone may be killed
+	echo "commit $task $run $head" >>"$ledger"
 }
 mark() { mkdir -p marks && echo "$key" >"marks/$key"; }
 sees() { test -e "marks/$1" || echo "blind $task $run $1" >>"$ledger"; }

@@ -11,7 +11,8 @@ put() { mkdir -p story && echo "$1" >"story/$1"; } # NAME
 save() {
 	git add -A
 	git diff --cached --quiet || git commit -qm "$key"
-	echo "commit $task $run $(git rev-parse HEAD)" >>"$ledger"
+	head=$(git rev-parse HEAD) # which alone may be killed
+	echo "commit $task $run $head" >>"$ledger"
 }
 child() { spawn "$1" builder.sh "$2" "$key-$1" "${3-}"; } # NAME PART [DEPENDS_ON]
 
