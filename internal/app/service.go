@@ -113,15 +113,17 @@ func (s *Service) try(ctx context.Context, id work.TreeID, by work.Actor, begin 
 		}
 	}()
 	step.MaxFixes = review.MaxFixes(tree)
-	key := keyed{}
+	key := keyed{commands: []work.Command{c}}
 	switch k := c.(type) {
 	case keyed:
-		key, c = k, k.Command
+		key = k
 	case onTree:
-		c = k.of(tree)
+		key.commands[0] = k.of(tree)
 	}
-	if err := work.Decide(step, c); err != nil {
-		return err
+	for _, c := range key.commands {
+		if err := work.Decide(step, c); err != nil {
+			return err
+		}
 	}
 	if err := review.Settle(step, rules); err != nil {
 		return err
@@ -151,9 +153,11 @@ func (s *Service) try(ctx context.Context, id work.TreeID, by work.Actor, begin 
 	return nil
 }
 
-// keyed is a command with a client's idempotency key.
+// keyed are commands that are kept together, with a client's idempotency key; nil:
+// without one.
 type keyed struct {
 	work.Command
+	commands    []work.Command
 	idempotency *work.Idempotency
 }
 

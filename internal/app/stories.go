@@ -40,73 +40,49 @@ func (s *Service) ApprovePlan(ctx context.Context, in ApproveInput) (*Approved, 
 	if err != nil {
 		return nil, err
 	}
-	plan := in.plan()
-	story, err := s.begin(ctx, by, in.IdempotencyKey, in, cmp.Or(in.Project, in.ProjectID), in.Epic, work.CreateStory{Input: work.StoryInput{Plan: plan}})
+	c, then := work.CreateStory{Input: work.StoryInput{Plan: in.plan()}}, []work.Command{work.ApproveStory{}}
+	if in.Draft {
+		then = nil
+	}
+	story, err := s.begin(ctx, by, in.IdempotencyKey, in, cmp.Or(in.Project, in.ProjectID), in.Epic, c, then...)
 	if err != nil {
 		return nil, err
 	}
-	if in.Draft || story.Status != work.Draft { // the second: a repeated request
-		return s.approved(ctx, story)
-	}
-	out, err := s.approve(ctx, by, story)
-	if e, ok := work.AsError(err); ok && e.Reason == "story_status" && in.IdempotencyKey != "" { // the same request was quicker
-		return s.approved(ctx, story)
-	}
-	return out, err
+	return s.approved(ctx, story)
 }
 
-// begin makes a story in a tree of its own, or finds the one that an equal
-// request has made.
-func (s *Service) begin(ctx context.Context, by work.Actor, key string, request any, project, epic string, c work.CreateStory) (*work.Story, error) {
-	idem, known, err := s.repeated(ctx, by, key, request)
-	if err != nil {
-		return nil, err
-	}
-	if known != "" {
-		return s.o.Stories.Story(ctx, known)
-	}
-	p, err := s.projectFor(ctx, project)
-	if err != nil {
-		return nil, err
-	}
-	if c.Input.EpicID, err = s.epicID(ctx, epic); err != nil {
-		return nil, err
-	}
+// begin makes a story in a tree of its own, and does with it what then says, or finds
+// the one that an equal request has made.
+func (s *Service) begin(ctx context.Context, by work.Actor, key string, request any, project, epic string, c work.CreateStory, then ...work.Command) (*work.Story, error) {
 	c.ID, c.Root = work.StoryID(s.o.IDs.New()), work.TaskID(s.o.IDs.New())
-	// One after the other in a project: two stories must not take one branch.
-	unlock, err := s.locks.lock(ctx, "branches "+string(p.ID))
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if _, known, err := s.repeated(ctx, by, key, request); err != nil {
-		return nil, err
-	} else if known != "" { // the same request was quicker: its branch is this one's
-		return s.o.Stories.Story(ctx, known)
-	}
-	if err := s.nameBranch(ctx, p, c.ID, &c.Input); err != nil {
-		return nil, err
-	}
-	begin := func(context.Context) (*work.Tree, error) {
-		tree := work.NewTree(work.TreeID(c.Root), nil, nil, nil)
-		tree.Project = *p
-		return tree, nil
-	}
-	if idem != nil {
-		idem.Response = string(c.ID)
-	}
-	err = s.change(ctx, work.TreeID(c.Root), by, begin, keyed{c, idem})
-	if e, ok := work.AsError(err); ok && e.Reason == "idempotent" {
-		_, known, err := s.repeated(ctx, by, key, request) // the same request was quicker
+	made, err := s.once(ctx, by, key, request, string(c.ID), func(idem *work.Idempotency) error {
+		p, err := s.projectFor(ctx, project)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return s.o.Stories.Story(ctx, known)
-	}
+		if c.Input.EpicID, err = s.epicID(ctx, epic); err != nil {
+			return err
+		}
+		// One after the other in a project: two stories must not take one branch.
+		unlock, err := s.locks.lock(ctx, "branches "+string(p.ID))
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		if err := s.nameBranch(ctx, p, c.ID, &c.Input); err != nil {
+			return err
+		}
+		begin := func(context.Context) (*work.Tree, error) {
+			tree := work.NewTree(work.TreeID(c.Root), nil, nil, nil)
+			tree.Project = *p
+			return tree, nil
+		}
+		return s.change(ctx, work.TreeID(c.Root), by, begin, keyed{idempotency: idem, commands: append([]work.Command{c}, then...)})
+	})
 	if err != nil {
 		return nil, err
 	}
-	return s.o.Stories.Story(ctx, string(c.ID))
+	return s.o.Stories.Story(ctx, made)
 }
 
 // epicID resolves the name of an epic.
@@ -351,10 +327,6 @@ func (s *Service) ApproveStory(ctx context.Context, ref string) (*Approved, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.approve(ctx, by, story)
-}
-
-func (s *Service) approve(ctx context.Context, by work.Actor, story *work.Story) (*Approved, error) {
 	if err := s.Do(ctx, work.TreeID(story.RootTaskID), by, work.ApproveStory{}); err != nil {
 		return nil, err
 	}
@@ -396,20 +368,11 @@ func (s *Service) ShipStory(ctx context.Context, ref string, in ShipRequest) (*S
 		return nil, err
 	}
 	request := struct{ Ship work.StoryID }{story.ID}
-	idem, known, err := s.repeated(ctx, by, in.IdempotencyKey, request)
+	_, err = s.once(ctx, by, in.IdempotencyKey, request, string(story.ID), func(idem *work.Idempotency) error {
+		return s.Do(ctx, work.TreeID(story.RootTaskID), by, keyed{idempotency: idem, commands: []work.Command{work.ShipStory{}}})
+	})
 	if err != nil {
 		return nil, err
-	}
-	if known == "" {
-		if idem != nil {
-			idem.Response = string(story.ID)
-		}
-		if err := s.Do(ctx, work.TreeID(story.RootTaskID), by, keyed{work.ShipStory{}, idem}); err != nil {
-			// Was the same press quicker?
-			if _, known, again := s.repeated(ctx, by, in.IdempotencyKey, request); again != nil || known == "" {
-				return nil, err
-			}
-		}
 	}
 	view, err := s.storyView(ctx, story)
 	if err != nil {

@@ -2,10 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,67 +17,31 @@ func (s *Service) CreateTask(ctx context.Context, in TaskRequest) (*TaskView, er
 	if err != nil {
 		return nil, err
 	}
-	idem, known, err := s.repeated(ctx, by, in.IdempotencyKey, in)
+	id := s.o.IDs.New()
+	made, err := s.once(ctx, by, in.IdempotencyKey, in, id, func(idem *work.Idempotency) error {
+		return s.createTask(ctx, by, work.TaskID(id), in, idem)
+	})
 	if err != nil {
 		return nil, err
 	}
-	if known != "" {
-		return s.view(ctx, work.TaskID(known))
-	}
+	return s.view(ctx, work.TaskID(made))
+}
+
+func (s *Service) createTask(ctx context.Context, by work.Actor, id work.TaskID, in TaskRequest, idem *work.Idempotency) error {
 	input, project, err := s.taskInput(ctx, in)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	id := work.TaskID(s.o.IDs.New())
 	tree, begin, err := s.treeFor(ctx, id, input, project)
 	if err != nil {
-		return nil, err
-	}
-	if idem != nil {
-		idem.Response = string(id)
+		return err
 	}
 	unlock, err := s.edging(ctx, input.DependsOn)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer unlock()
-	err = s.change(ctx, tree, by, begin, keyed{work.CreateTask{ID: id, Input: input, Start: in.Start}, idem})
-	if e, ok := work.AsError(err); ok && e.Reason == "idempotent" {
-		_, known, err := s.repeated(ctx, by, in.IdempotencyKey, in) // the same request was quicker
-		if err != nil {
-			return nil, err
-		}
-		return s.view(ctx, work.TaskID(known))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.view(ctx, id)
-}
-
-// repeated finds the id that an equal request with the same key has made before;
-// none, and what to keep of this one, where it is new. Without a key both are nil.
-func (s *Service) repeated(ctx context.Context, by work.Actor, key string, request any) (*work.Idempotency, string, error) {
-	if key == "" {
-		return nil, "", nil
-	}
-	if len(key) > 255 {
-		return nil, "", work.Errorf(work.Invalid, "the idempotency key is %d bytes long, at most 255 are taken", len(key))
-	}
-	body, err := json.Marshal(request)
-	if err != nil {
-		return nil, "", work.Errorf(work.Internal, "digest the request: %w", err)
-	}
-	sum := sha256.Sum256(append([]byte(fmt.Sprintf("%T", request)), body...))
-	idem := &work.Idempotency{Key: by.ID + "/" + key, Request: hex.EncodeToString(sum[:]), At: s.o.Now()}
-	known, err := s.o.Lookup.Idempotent(ctx, idem.Key)
-	if err != nil || known == nil {
-		return idem, "", err
-	}
-	if known.Request != idem.Request {
-		return nil, "", work.Errorf(work.Conflict, "the idempotency key was used for another request").WithReason("key_reused").WithHint("use a new key for a new request")
-	}
-	return idem, known.Response, nil
+	return s.change(ctx, tree, by, begin, keyed{idempotency: idem, commands: []work.Command{work.CreateTask{ID: id, Input: input, Start: in.Start}}})
 }
 
 // treeFor says which tree a new task goes to, and how to begin a new one.
