@@ -244,7 +244,8 @@ func (s *Service) actStory(ctx context.Context, ref string, command func(tree *w
 	return s.storyView(ctx, story)
 }
 
-// ofStory lets what its root refuses name what can be asked of the story instead.
+// ofStory lets what its root refuses name what can be asked of the story instead:
+// actions and hint of a task are of no use to one who asked the story.
 func (s *Service) ofStory(ctx context.Context, story *work.Story, err error) error {
 	e, ok := work.AsError(err)
 	if !ok {
@@ -258,11 +259,8 @@ func (s *Service) ofStory(ctx context.Context, story *work.Story, err error) err
 		return failed
 	}
 	told := *e
-	told.Details = maps.Clone(e.Details)
-	if strings.HasPrefix(told.Hint, "possible now: ") {
-		told.Hint = ""
-	}
-	if words := texts(view.Actions); told.Hint == "" && len(words) > 0 {
+	told.Details, told.Hint = maps.Clone(e.Details), ""
+	if words := texts(view.Actions); len(words) > 0 {
 		told.Hint = "possible now: " + strings.Join(words, ", ")
 	}
 	return told.With("allowed", view.Actions).With("status", string(view.Status))
