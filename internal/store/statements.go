@@ -44,12 +44,19 @@ type sqliteStmt interface {
 	driver.StmtQueryContext
 }
 
-// statement is one that is ready, or at work.
+// statement is one that is ready, or at work, or was run once.
 type statement struct {
-	sqliteStmt
-	text string
-	busy bool
-	used int64 // the turn of the connection
+	sqliteStmt // nil: it was run once
+	text       string
+	busy       bool
+	used       int64 // the turn of the connection
+}
+
+func (s *statement) end() error {
+	if s.sqliteStmt == nil {
+		return nil
+	}
+	return s.Close()
 }
 
 func keepStatements(made driver.Conn) (driver.Conn, error) {
@@ -95,12 +102,19 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	return &statementRows{Rows: rows, conn: c, of: s}, nil
 }
 
-// take gives a statement that is ready, nil while it is at work already.
+// take gives a statement that is ready; nil for one that is at work already, or is
+// run for the first time: most of those are never run again.
 func (c *conn) take(ctx context.Context, text string) (*statement, error) {
 	c.turn++
 	s := c.ready[text]
 	switch {
 	case s == nil:
+		err := c.makeRoom()
+		c.ready[text] = &statement{text: text, used: c.turn}
+		return nil, err
+	case s.busy:
+		return nil, nil //nolint:nilnil // it is run on its own, then
+	case s.sqliteStmt == nil:
 		made, err := c.runs.PrepareContext(ctx, text)
 		if err != nil {
 			return nil, err
@@ -109,13 +123,7 @@ func (c *conn) take(ctx context.Context, text string) (*statement, error) {
 		if !ok {
 			return nil, errors.Join(fmt.Errorf("a statement is a %T, which cannot do what is needed", made), made.Close())
 		}
-		s = &statement{sqliteStmt: able, text: text}
-		if err := c.makeRoom(); err != nil {
-			return nil, errors.Join(err, made.Close())
-		}
-		c.ready[text] = s
-	case s.busy:
-		return nil, nil //nolint:nilnil // it is run on its own, then
+		s.sqliteStmt = able
 	}
 	s.busy, s.used = true, c.turn
 	return s, nil
@@ -136,7 +144,7 @@ func (c *conn) makeRoom() error {
 		return nil
 	}
 	delete(c.ready, oldest.text)
-	return oldest.Close()
+	return oldest.end()
 }
 
 // give takes a statement back; one that has failed is not used again, nor is one
@@ -147,7 +155,7 @@ func (c *conn) give(s *statement, err error) error {
 		return nil
 	}
 	delete(c.ready, s.text)
-	if failed := s.Close(); failed != nil {
+	if failed := s.end(); failed != nil {
 		return errors.Join(err, failed)
 	}
 	return err
@@ -159,7 +167,7 @@ func (c *conn) Close() error {
 	var errs []error
 	for _, s := range c.ready {
 		if !s.busy {
-			errs = append(errs, s.Close())
+			errs = append(errs, s.end())
 		}
 	}
 	c.ready = nil
