@@ -161,7 +161,8 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if r.vault, err = r.e.vaults.get(ctx, p.Project); err != nil {
 		return err
 	}
-	ws := git.Workspace{Dir: r.dir, Branch: p.Task.Ref(), Merge: p.Task.Book.MergeIn}
+	// What a lost run has left was not reported: it is kept, and not mixed in.
+	ws := git.Workspace{Dir: r.dir, Branch: p.Task.Ref(), Merge: p.Task.Book.MergeIn, Clean: p.Task.Book.Losses > 0}
 	if p.Detached {
 		ws = git.Workspace{Dir: r.dir, Base: p.Base}
 		if p.Base == "" { // what there is now

@@ -210,6 +210,29 @@ func TestPrepareSnapshotsWhatWouldBeLost(t *testing.T) {
 	}
 }
 
+// A clean workspace holds what is tracked, and what is ignored; the rest is in the
+// snapshot.
+func TestPrepareClean(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "echo built >.gitignore; git add .gitignore; git commit -qm ignore")
+	l.prepare("t")
+	sh(t, l.ws("t"), "echo edit >a; echo new >new; mkdir d built; echo new >d/new; echo o >built/o; ln -s /etc/passwd link")
+	p, err := l.vault.Prepare(l.ctx(), Workspace{Dir: l.ws("t"), Branch: "claudomator/t", Base: l.head("main"), Clean: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files := sh(t, l.ws("t"), "find . -path ./.git -prune -o -type f -print -o -type l -print | sort; cat a; git status --porcelain"); files != "./.gitignore\n./a\n./built/o\none" {
+		t.Errorf("in the workspace: %q", files)
+	}
+	dir := t.TempDir() + "/restored"
+	if err := l.vault.Restore(l.ctx(), p.Snapshot, dir); err != nil {
+		t.Fatal(err)
+	}
+	if s := sh(t, dir, "cat a new d/new; readlink link"); s != "edit\nnew\nnew\n/etc/passwd" {
+		t.Errorf("restored %q", s)
+	}
+}
+
 // B06: 20 at once on one vault, with a foreign lock on the user's config.
 func TestB06ParallelStarts(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,7 @@ type Workspace struct {
 	Base   string   // commit where the branch begins if the vault has none yet
 	Merge  string   // commit to merge in; a conflict becomes the work
 	Agent  Identity // for plain `git commit`, default "Claudomator agent"
+	Clean  bool     // what is neither tracked nor ignored goes too; it is in the snapshot
 }
 
 // Prepared says what Prepare found and made.
@@ -188,6 +189,9 @@ func (w *workspace) fill(ctx context.Context, ws Workspace, m merged) error {
 	_, err := w.vault.git.run(ctx, command{
 		args: []opt{"-c", "core.checkStat=default", "read-tree", "--reset", "-u"}, values: []string{tree}, env: w.env(w.index()), dir: w.Dir,
 	})
+	if err == nil && ws.Clean {
+		_, err = w.vault.git.run(ctx, command{args: []opt{"clean", "-d", "-f", "-q"}, env: w.env(w.index()), dir: w.Dir})
+	}
 	if err != nil {
 		return err
 	}
