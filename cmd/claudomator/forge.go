@@ -110,7 +110,7 @@ func usualToken(r engine.PullRequest) string {
 }
 
 func pullOf(p forge.Pull) work.Pull {
-	return work.Pull{Number: p.Number, URL: p.URL, Head: p.Head, State: string(p.State), Checks: string(p.Checks)}
+	return work.Pull{Number: p.Number, URL: p.URL, Head: p.Head, State: work.PullState(p.State), Checks: string(p.Checks)}
 }
 
 const mostRed = 32 << 10 // bytes of failed checks that a fix attempt is told

@@ -274,12 +274,34 @@ func (s *Service) reportPlan(ctx context.Context, c RunCaller, r RunReport) erro
 	}
 	err := plan.Check(r.Misfits...)
 	if err == nil {
-		err = s.Do(ctx, c.Tree, c.actor(), work.Report{Execution: c.Execution, Plan: plan})
+		err = s.keepPlan(ctx, c, plan)
 	}
 	if e, ok := work.AsError(err); ok && e.Reason == "plan" {
 		if kept := s.Do(ctx, c.Tree, c.actor(), work.PlanRefused{Execution: c.Execution, Problems: e.Message}); kept != nil {
 			return kept
 		}
+	}
+	return err
+}
+
+// keepPlan makes a plan its story's, if its branch is free.
+func (s *Service) keepPlan(ctx context.Context, c RunCaller, plan *work.Plan) error {
+	var story work.Story
+	err := s.own(ctx, c, func(tree *work.Tree, t *work.Task) error {
+		if tree.Story == nil {
+			return work.Errorf(work.Forbidden, "task %s plans no story", t.ID).WithReason("not_a_planner")
+		}
+		story = *tree.Story
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = s.branching(ctx, story.ProjectID, story.ID, plan.BranchName, func() error {
+		return s.Do(ctx, c.Tree, c.actor(), work.Report{Execution: c.Execution, Plan: plan})
+	})
+	if e, ok := work.AsError(err); ok && e.Reason == "branch_taken" {
+		return plan.Check("branch_name: " + e.Message)
 	}
 	return err
 }

@@ -63,21 +63,20 @@ func (s *Service) begin(ctx context.Context, by work.Actor, key string, request 
 		if c.Input.EpicID, err = s.epicID(ctx, epic); err != nil {
 			return err
 		}
-		// One after the other in a project: two stories must not take one branch.
-		unlock, err := s.locks.lock(ctx, "branches "+string(p.ID))
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		if err := s.nameBranch(ctx, p, c.ID, &c.Input); err != nil {
-			return err
-		}
 		begin := func(context.Context) (*work.Tree, error) {
 			tree := work.NewTree(work.TreeID(c.Root), nil, nil, nil)
 			tree.Project = *p
 			return tree, nil
 		}
-		return s.change(ctx, work.TreeID(c.Root), by, begin, keyed{idempotency: idem, commands: append([]work.Command{c}, then...)})
+		name, branch := c.Input.Branch()
+		return s.branching(ctx, p.ID, c.ID, branch, func() error {
+			if branch == "" {
+				if c.Input.BranchName, err = s.ownBranch(ctx, p, c.ID, name); err != nil {
+					return err
+				}
+			}
+			return s.change(ctx, work.TreeID(c.Root), by, begin, keyed{idempotency: idem, commands: append([]work.Command{c}, then...)})
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -95,60 +94,6 @@ func (s *Service) epicID(ctx context.Context, ref string) (work.EpicID, error) {
 		return "", err
 	}
 	return epic.ID, nil
-}
-
-// nameBranch gives a new story a branch that no other open story of its project
-// has; one that was asked for by name is taken as it is, or refused.
-func (s *Service) nameBranch(ctx context.Context, p *work.Project, id work.StoryID, in *work.StoryInput) error {
-	taken, err := s.o.Stories.Branches(ctx, p.ID)
-	if err != nil {
-		return err
-	}
-	name, wanted := cmp.Or(in.Name, in.Goal), in.BranchName
-	if in.Plan != nil {
-		name, wanted = cmp.Or(in.Plan.Name, name), cmp.Or(in.Plan.BranchName, wanted)
-	}
-	if wanted != "" {
-		return freeBranch(taken, id, p, wanted)
-	}
-	base := "story/" + kebab(name)
-	in.BranchName = base
-	for n := 2; freeBranch(taken, id, p, in.BranchName) != nil; n++ {
-		in.BranchName = fmt.Sprintf("%s-%d", base, n)
-	}
-	return nil
-}
-
-// freeBranch refuses a name that another story has, or that cannot stand beside
-// one in a repository: git keeps no branch a beside a branch a/b.
-func freeBranch(taken map[string]work.StoryID, id work.StoryID, p *work.Project, name string) error {
-	if name == p.Branch {
-		return work.Errorf(work.Invalid, "branch %q is the one that stories are landed on", name).WithReason("branch_taken").WithHint("for example story/%s", kebab(name))
-	}
-	for other, story := range taken {
-		same := strings.EqualFold(other, name) || strings.HasPrefix(strings.ToLower(other), strings.ToLower(name)+"/") || strings.HasPrefix(strings.ToLower(name), strings.ToLower(other)+"/")
-		if same && story != id {
-			return work.Errorf(work.Conflict, "branch %q cannot stand beside %q of story %s", name, other, story).WithReason("branch_taken").WithHint("choose another name")
-		}
-	}
-	return nil
-}
-
-// kebab is a name in lower-case letters, digits and dashes, short enough for a branch.
-func kebab(name string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(name) {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			b.WriteRune(r)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-		if b.Len() >= 50 {
-			break
-		}
-	}
-	return cmp.Or(strings.Trim(b.String(), "-"), "unnamed")
 }
 
 // Stories is a page of stories, newest first.
@@ -197,6 +142,7 @@ func (s *Service) storyView(ctx context.Context, story *work.Story) (*StoryView,
 	err := s.View(ctx, work.TreeID(story.RootTaskID), func(tree *work.Tree) error {
 		root := tree.Current(tree.Root())
 		view = &StoryView{Story: *tree.Story, Actions: tree.StoryActions(), RootID: root.ID, Attempts: root.AttemptNo, TaskIDs: []work.TaskID{}}
+		view.Needs, view.Paused = needs(tree, root), paused(tree)
 		for _, t := range tree.Tasks() {
 			view.count(t)
 		}
@@ -205,10 +151,50 @@ func (s *Service) storyView(ctx context.Context, story *work.Story) (*StoryView,
 	return view, err
 }
 
+// needs says what a story waits for from a person: in the words of the inbox, and the
+// one place for all surfaces.
+func needs(tree *work.Tree, root *work.Task) string {
+	if tree.Story.Status.Over() {
+		return "" // its retro may need somebody, the story does not
+	}
+	at, others := "", 0 // what needs a person at its root, and elsewhere in its tree
+	for _, item := range work.Inbox(tree) {
+		switch {
+		case item.Kind == work.ItemStory:
+			return item.Text
+		case item.TaskID == root.ID:
+			at = item.Text
+		default:
+			others++
+		}
+	}
+	switch {
+	case at != "" && tree.Story.Status == work.Shipping:
+		return "the ship is paused: " + at
+	case at != "":
+		return "the task at its root awaits a person: " + at
+	case others == 1:
+		return "1 thing in its tree needs you"
+	case others > 1:
+		return fmt.Sprintf("%d things in its tree need you", others)
+	}
+	return ""
+}
+
+// paused is true while a ship waits until somebody has resolved a conflict.
+func paused(tree *work.Tree) bool {
+	story := tree.Story
+	if story.Status != work.Shipping || story.Ship.Step != work.ShipLand {
+		return false
+	}
+	m := tree.Merge(story.Ship.MergeID)
+	return m != nil && m.Status == work.MergeConflicted
+}
+
 // count takes a task of its tree into a story's view.
 func (v *StoryView) count(t *work.Task) {
 	v.SpentUSD += t.Book.SpentUSD
-	if t.Role() == work.Planner && t.Apart() {
+	if t.Role() == work.Planner {
 		v.Planner = t.ID
 	}
 	if t.Origin == work.FromPlan && t.ParentTaskID == v.RootTaskID && t.AttemptOf == "" {
@@ -286,33 +272,19 @@ func (s *Service) EditStory(ctx context.Context, ref string, in StoryPatch) (*St
 	if in.Plan != nil {
 		c.Plan, branch = in.Plan.plan(), in.Plan.BranchName
 	}
-	if in.BranchName != nil {
-		branch = *in.BranchName
-	}
-	if branch == "" {
-		return s.actStory(ctx, ref, func(*work.Tree) work.Command { return c })
-	}
+	work.Assign(&branch, in.BranchName)
 	story, err := s.o.Stories.Story(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := s.locks.lock(ctx, "branches "+string(story.ProjectID))
+	err = s.branching(ctx, story.ProjectID, story.ID, branch, func() error {
+		_, err := s.actStory(ctx, string(story.ID), func(*work.Tree) work.Command { return c })
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
-	taken, err := s.o.Stories.Branches(ctx, story.ProjectID)
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.o.Settings.Project(ctx, string(story.ProjectID))
-	if err != nil {
-		return nil, err
-	}
-	if err := freeBranch(taken, story.ID, p, branch); err != nil {
-		return nil, err
-	}
-	return s.actStory(ctx, ref, func(*work.Tree) work.Command { return c })
+	return s.storyView(ctx, story)
 }
 
 // ApproveStory turns a story's plan into work.

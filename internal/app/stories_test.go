@@ -134,6 +134,22 @@ func TestAProjectWithAnOpenStoryStays(t *testing.T) {
 	}
 }
 
+// TestABranchThatIsAFolder: where a story has the branch "story", others are named
+// beside it.
+func TestABranchThatIsAFolder(t *testing.T) {
+	t.Parallel()
+	s := house(t)
+	if _, err := s.ApprovePlan(s.ctx, plan("first", "story")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"story-second", "story-second-2"} {
+		got, err := s.ApprovePlan(s.ctx, plan("second", ""))
+		if err != nil || got.Story.BranchName != want {
+			t.Fatalf("%+v, %v; want %s", got, err, want)
+		}
+	}
+}
+
 // TestWhatAPlannerReports: what is wrong with a plan is told in place, and kept until
 // a plan is right.
 func TestWhatAPlannerReports(t *testing.T) {
@@ -153,6 +169,14 @@ func TestWhatAPlannerReports(t *testing.T) {
 	story, err := s.Story(s.ctx, string(made.StoryID))
 	if err != nil || story.PlanError == "" || story.Planner != made.TaskID {
 		t.Errorf("what was wrong is not kept: %+v, %v", story, err)
+	}
+	if _, err := s.ApprovePlan(s.ctx, plan("other", "story/taken")); err != nil {
+		t.Fatal(err)
+	}
+	for _, branch := range []string{"story/taken", "main", "story"} {
+		if err := s.Report(s.ctx, c, app.RunReport{Plan: &app.PlanInput{Name: "x", BranchName: branch}}); reason(err) != "plan" {
+			t.Errorf("a plan on branch %s: %v", branch, err)
+		}
 	}
 	if err := s.Report(s.ctx, c, app.RunReport{Plan: &app.PlanInput{Name: "x"}}); err != nil {
 		t.Error(err)

@@ -94,18 +94,12 @@ func (e *Engine) pullRequest(ctx context.Context, job int64, f work.Effect) erro
 	if err != nil {
 		return err
 	}
-	if again == 0 || report.Pull.State != openPull || report.Red != "" {
+	if again == 0 || report.Pull.State != work.PullOpen || report.Red != "" {
 		e.unfollow(f.Task)
 		return nil
 	}
 	return againError{again}
 }
-
-// The states of a pull request.
-const (
-	openPull   = "open"
-	mergedPull = "merged"
-)
 
 // follows makes a job the one that follows a pull request; false when a later one
 // does already. Each start of the server gives the effect again, and the job of the
@@ -215,10 +209,10 @@ func (e *Engine) seePull(ctx context.Context, s *shipment) (work.PullSeen, error
 		look.Pull.Checks = "unknown: " + explain(err)
 	}
 	seen := work.PullSeen{Pull: look.Pull, Commit: look.Commit, Red: look.Red}
-	if look.Pull.State == openPull && look.Pull.Head != s.request.Commit {
+	if look.Pull.State == work.PullOpen && look.Pull.Head != s.request.Commit {
 		seen.Red = "" // checks of another commit say nothing of what was accepted
 	}
-	if look.Pull.State == mergedPull {
+	if look.Pull.State == work.PullMerged {
 		// Merged it is, whatever comes of this: the deployment looks for it again.
 		if err := e.paced(ctx, func() error { return bring(ctx, v, s.request.Target, look.Commit) }); err != nil {
 			e.o.Log.Warn("fetch what was merged", "story", s.story, "commit", look.Commit, "error", err)
@@ -236,7 +230,7 @@ func (e *Engine) openPull(ctx context.Context, v *git.Vault, s *shipment) (work.
 	if err != nil {
 		return work.PullSeen{}, err
 	}
-	opened.Head, opened.State = s.request.Commit, openPull // a forge may need a moment to see the push
+	opened.Head, opened.State = s.request.Commit, work.PullOpen // a forge may need a moment to see the push
 	return work.PullSeen{Pull: opened}, nil
 }
 

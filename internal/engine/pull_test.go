@@ -20,7 +20,7 @@ type forge struct {
 
 	mu     sync.Mutex
 	opened []engine.PullRequest // newly, not found
-	state  string
+	state  work.PullState
 	merged string
 	red    string // of head
 	fails  []error

@@ -205,7 +205,7 @@ func TestPlan_EditChangesADraftAndAfterwardsOnlyNameAndEpic(t *testing.T) {
 	s.denied(work.EditStory{Name: &empty}, work.Invalid, "plan")
 	s.denied(work.EditStory{BranchName: &name}, work.Invalid, "plan")
 	s.tell(work.ApproveStory{})
-	for _, c := range []work.EditStory{{Spec: &spec}, {Goal: &spec}, {Policy: &policy}, {BranchName: &branch}, {AcceptanceCriteria: &criteria}, {Plan: plan("")}} {
+	for _, c := range []work.EditStory{{Spec: &spec}, {Goal: &spec}, {Policy: &policy}, {AcceptanceCriteria: &criteria}, {Plan: plan("")}} {
 		if e := s.denial(c, work.Illegal, "story_status"); e.Details["status"] != "IN_PROGRESS" {
 			t.Errorf("it says %v", e.Details)
 		}
@@ -215,7 +215,11 @@ func TestPlan_EditChangesADraftAndAfterwardsOnlyNameAndEpic(t *testing.T) {
 	if story.Name != "Sign in" {
 		t.Errorf("named %q", story.Name)
 	}
+	other := "story/sign-in" // until it is shipped, it can be given another branch
+	s.tell(work.EditStory{BranchName: &other})
 	s.denied(work.ApproveStory{}, work.Illegal, "story_status")
+	s.tell(work.CancelStory{})
+	s.denied(work.EditStory{BranchName: &other}, work.Illegal, "story_status")
 }
 
 // TestPlan_ApprovalMakesTheTree: ids in the plan's order, dependencies on later

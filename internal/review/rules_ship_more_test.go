@@ -11,7 +11,7 @@ import (
 // More of Ship: pull requests, what goes out along with a story, what is built on
 // one, and the look back.
 
-func (s *stage) seen(root work.TaskID, state, checks, red string) {
+func (s *stage) seen(root work.TaskID, state work.PullState, checks, red string) {
 	s.t.Helper()
 	s.report(work.PullSeen{Task: root, Pull: work.Pull{Number: 7, URL: "http://forge/7", Head: "r1", State: state, Checks: checks}, Commit: "f1", Red: red})
 }
@@ -38,7 +38,9 @@ func TestShip_APullRequest(t *testing.T) {
 	}
 	t.Run("merged", func(t *testing.T) {
 		s, story := begin(t)
+		s.remarks("") // its checks run
 		s.seen("R", "open", "passed", "")
+		s.remarks("pull request http://forge/7 waits to be merged")
 		s.seen("R", "merged", "passed", "")
 		s.step(work.ShipDeploy)
 		if got := s.task("R").Landed; got == nil || got.Commit != "f1" || story.Ship.Commit != "f1" {

@@ -124,12 +124,14 @@ func TestShip_SkipsWhatThereIsNot(t *testing.T) {
 	bare.status(other, work.Deployed)
 }
 
-// TestShip_NothingToLand: the target holds the accepted commit already; there is
-// nothing to push then.
+// TestShip_NothingToLand: the target holds the accepted commit already; whether it was
+// pushed is another question.
 func TestShip_NothingToLand(t *testing.T) {
 	s, story := shippable(t, whole)
 	s.shipTo(work.ShipLand)
 	s.lands("R", func(id work.MergeID) work.Command { return work.Landed{Merge: id} })
+	s.step(work.ShipPush)
+	s.report(work.Pushed{Task: "R"})
 	s.step(work.ShipDeploy)
 	if story.Ship.Commit != "r1" || s.task("R").Landed == nil || s.task("R").Landed.Commit != "r1" {
 		t.Errorf("it deploys %q, landed %+v", story.Ship.Commit, s.task("R").Landed)

@@ -167,7 +167,7 @@ func TestStory_CheckedShipMeetsAConflict(t *testing.T) {
 	s.says(fix, work.Checker, approval(s.task(fix)))
 	s.integrates(fix)
 	s.status(story, work.Shippable)
-	if !strings.Contains(s.item(), "could not be integrated") {
+	if !strings.Contains(s.item(), "is not integrated") {
 		t.Errorf("the inbox says %q", s.item())
 	}
 	s.tell(work.ShipStory{})
@@ -219,7 +219,7 @@ func TestStory_CheckedValidationFails(t *testing.T) {
 	s.run("R", gates(false))
 	s.status(story, work.InProgress)
 	s.remarks("the ship was stopped: the validation failed: make test ended with exit code 2")
-	s.acts(work.ActReject, work.ActCancel)
+	s.acts(work.ActAccept, work.ActReject, work.ActCancel)
 	s.denied(work.ShipStory{}, work.Illegal, "not_shippable")
 	s.report(work.Settle{Redeliver: true})
 	s.status(story, work.InProgress)
@@ -252,7 +252,27 @@ func TestStory_CheckedValidationFixThatChangesNothing(t *testing.T) {
 	if !strings.HasPrefix(s.item(), "the ship was stopped") {
 		t.Errorf("the inbox says %q", s.item())
 	}
-	s.acts(work.ActReject, work.ActCancel)
+	s.acts(work.ActAccept, work.ActReject, work.ActCancel)
+}
+
+// TestStory_CheckedValidationOfNoMeaning: a person who knows better accepts the story
+// as it is; Ship validates it again.
+func TestStory_CheckedValidationOfNoMeaning(t *testing.T) {
+	s, story := flagged(t, validated())
+	s.tell(work.ShipStory{})
+	s.integrates(planTwo)
+	s.run("R", gates(false))
+	s.status(story, work.InProgress)
+	s.ask(work.AcceptTask{Task: "R"})
+	s.status(story, work.Shippable)
+	s.tell(work.ShipStory{})
+	s.step(work.ShipValidate)
+	s.run("R", gates(true))
+	s.step(work.ShipLand)
+	s.lands("R", landRefused)
+	s.status(story, work.Shippable)
+	s.tell(work.ShipStory{}) // what has passed is not run again
+	s.step(work.ShipLand)
 }
 
 func TestStory_CheckedValidationThatCannotBeRun(t *testing.T) {

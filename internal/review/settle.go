@@ -278,7 +278,7 @@ func storyStatus(tree *work.Tree, story *work.Story, root *work.Task) work.Story
 	}
 	rejected := root.AttemptNo > 1 && !root.Book.Began
 	switch {
-	case story.Policy == "checked" && !rejected:
+	case story.Checked() && !rejected:
 		return checkedStatus(tree, root)
 	case root.State == work.Completed && root.Accepted.By.Kind == work.PersonActor:
 		return work.Shippable

@@ -162,8 +162,8 @@ func badDependencyError(tree *Tree, t *Task) *Error {
 }
 
 func mayAccept(tree *Tree, t *Task) *Error {
-	if t.State == Completed && tree.storyRoot(t) && tree.Story.Status == ReviewReady {
-		return nil // approved by its review; a person's word makes the story shippable
+	if t.State == Completed && tree.storyRoot(t) && tree.acceptable() {
+		return nil // a person's word makes the story shippable
 	}
 	if t.State != Ready {
 		return illegal(t, DoAccept)
@@ -172,6 +172,13 @@ func mayAccept(tree *Tree, t *Task) *Error {
 		return Errorf(Illegal, "task %s is built on %s, which is not COMPLETED yet", t.ID, b).WithReason("built_on").WithHint("accept %s first", b)
 	}
 	return nil
+}
+
+// acceptable is true where a person's word is missing for what is COMPLETED at the
+// root: its review has approved it, or its validation at Ship has failed.
+func (t *Tree) acceptable() bool {
+	_, ok := t.machines.story.Next(t.Story.Status, ActAccept)
+	return ok && (t.Story.Status != InProgress || t.Invalid())
 }
 
 // storyRoot is true for the task that stands at the root of a loaded story.

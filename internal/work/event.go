@@ -20,7 +20,7 @@ type EffectKind string
 // The effects. Each is delivered at least once, possibly late or doubled; its
 // handler finds the rows already past that point and then does nothing.
 const (
-	StartExecution EffectKind = "start_execution" // agent and gate runs
+	StartExecution EffectKind = "start_execution" // runs of every kind
 	StopExecution  EffectKind = "stop_execution"
 	FinishJob      EffectKind = "finish_job" // the job that carried an execution is over
 	Integrate      EffectKind = "integrate"  // Commit (of Task) into the branch of Into
@@ -95,7 +95,7 @@ type Summary struct {
 	Head      string
 	Accepted  string // commit
 	Landed    bool
-	Open      bool
+	Open      bool      // something may still happen in it: it is settled at every start
 	WakeAt    time.Time // the earliest instant something in it is due; zero: none
 	Inbox     []Item
 }

@@ -101,7 +101,11 @@ func (t *Tree) storyItem() string {
 		default: // only then is a finished story not SHIPPABLE
 			return "nothing is left of the story's plan to be shipped: reject it to have it built, or cancel it"
 		}
-	case Validating, NeedsFix, Shipping, Deployed, StoryCancelled:
+	case Shipping:
+		if pull := t.Story.Ship.Pull; t.Story.Ship.Step == ShipPull && pull != nil && pull.State == PullOpen && pull.Checks != "pending" && pull.Checks != "failed" {
+			return "pull request " + pull.URL + " waits to be merged"
+		}
+	case Validating, NeedsFix, Deployed, StoryCancelled:
 	}
 	return ""
 }

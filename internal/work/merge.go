@@ -207,7 +207,11 @@ func (c LandRefused) apply(s *Step) error {
 	m.Reason, m.Message, m.Hint = c.Reason, c.Message, c.Hint
 	s.closeMerge(m, MergeRefused)
 	s.event("merge.refused", t, map[string]any{"merge": m.ID, "reason": c.Reason, "message": c.Message})
-	return s.unland(m, t, c.Message)
+	why := c.Message
+	if c.Hint != "" {
+		why += "; " + c.Hint
+	}
+	return s.unland(m, t, why)
 }
 
 // reclaim frees what a removed task or an ended merge holds on the disk.

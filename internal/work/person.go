@@ -42,11 +42,18 @@ func (c AcceptTask) apply(s *Step) error {
 	case t.State == Completed: // a story's root: the review's acceptance becomes a person's
 		t.Accepted = &Acceptance{By: s.Actor, Commit: t.Accepted.Commit, At: s.Now}
 		s.edit(t)
-		return nil
+		s.Tree.Story.ValidationResult = nil
 	case c.Land && t.ParentTaskID == "" && t.StoryID == "":
 		return s.AcceptLanding(t, c.Target)
+	default:
+		if err := s.Accept(t); err != nil {
+			return err
+		}
 	}
-	return s.Accept(t)
+	if s.Tree.storyRoot(t) {
+		return s.act(ActAccept)
+	}
+	return nil
 }
 
 // RejectTask is a person's rejection: a fix attempt with the comment.

@@ -86,7 +86,7 @@ func (s *Step) FollowShip() (bool, error) {
 		}
 		for _, pos := range s.Tree.Unsettled(root.ID) { // a conflict has begun a fix, or asks a person
 			if c := s.Tree.Current(pos); c.Kind == Subtask && c.BlockedOn != OnIntegration {
-				return true, s.shipUndone("task " + string(c.ID) + " could not be integrated as it was; ship again when it is")
+				return true, s.shipUndone("task " + string(c.ID) + " is not integrated; ship again when it is")
 			}
 		}
 	case ShipValidate:
@@ -106,8 +106,7 @@ func (s *Step) shipStep(step ShipStep) error {
 	switch step {
 	case ShipAccept:
 	case ShipValidate:
-		// Under arbitrated the gates of the root have run them before anyone judged.
-		if story.Policy != "checked" || len(s.Tree.Commands(root, GateRun)) == 0 {
+		if len(s.Tree.Commands(root, GateRun)) == 0 || s.Tree.validated(root) {
 			return s.shipStep(ShipLand)
 		}
 		root.Book.Round++
@@ -135,6 +134,15 @@ func (s *Step) shipStep(step ShipStep) error {
 		s.shipRun(root, SmokeRun, ship.Commit)
 	}
 	return nil
+}
+
+// validated is true when the gates have run on what is shipped: before it was judged,
+// whatever a person then made of them, or in an earlier ship that they passed.
+func (t *Tree) validated(root *Task) bool {
+	return slices.ContainsFunc(t.Runs(root.ID, GateRun), func(x *Execution) bool {
+		ran := x.State == ExecutionEnded && x.Outcome == Success && x.Commit == root.Book.Head
+		return ran && (GatesPassed(x.Gates) || !t.Story.Checked())
+	})
 }
 
 func (s *Step) pullEffect(root *Task) Effect {
@@ -256,10 +264,7 @@ func (s *Step) shipLanded(m *Merge) error {
 	if root.Landed == nil { // the target holds it already, or it is its improvements alone
 		root.Landed = &Landing{Branch: m.Target, Commit: story.Ship.Commit, At: s.Now}
 	}
-	if m.Status == MergeNothing {
-		return s.shipStep(ShipDeploy)
-	}
-	return s.shipStep(ShipPush)
+	return s.shipStep(ShipPush) // also of what was landed before: it may not have been pushed
 }
 
 // shipStopped ends a ship whose landing was refused or aborted.
@@ -316,14 +321,14 @@ func (c PullSeen) apply(s *Step) error {
 		s.storyChanged("ship.pull_request", map[string]any{"url": c.Pull.URL, "state": c.Pull.State, "checks": c.Pull.Checks})
 	}
 	switch {
-	case c.Pull.State == "merged":
+	case c.Pull.State == PullMerged:
 		commit := cmp.Or(c.Commit, c.Pull.Head) // a forge may not name the merge
 		story.Ship.Commit = commit
 		root.Landed = &Landing{Branch: s.Tree.Project.Branch, Commit: commit, At: s.Now}
 		s.edit(root)
 		s.event("task.landed", root, map[string]any{"branch": s.Tree.Project.Branch, "commit": commit, "pull_request": c.Pull.URL})
 		return s.shipStep(ShipDeploy)
-	case c.Pull.State == "closed":
+	case c.Pull.State == PullClosed:
 		return s.shipUndone("the pull request was closed without being merged: " + c.Pull.URL)
 	case c.Red != "":
 		return s.shipBroken(root, "checks of the pull request failed\n"+c.Red, nil)

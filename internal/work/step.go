@@ -247,7 +247,7 @@ func (t *Tree) Summary() Summary {
 			sum.WakeAt = task.WakeAt
 		}
 	}
-	sum.Open = sum.Open || (t.Story != nil && t.Story.Status == Shipping)
+	sum.Open = sum.Open || (t.Story != nil && !t.Story.Status.Over())
 	for _, x := range t.executions {
 		sum.Open = sum.Open || x.Live()
 	}

@@ -30,7 +30,13 @@ type Story struct {
 
 	// PlannedBy is the planner whose plan the story has.
 	PlannedBy TaskID `json:"planned_by,omitempty"`
+	// Named is true when a person has named it: a planner's plan does not.
+	Named bool `json:"named,omitempty"`
 }
+
+// Checked is true under policy checked: each of the plan's tasks has a checker, and
+// nothing else is judged.
+func (y *Story) Checked() bool { return y.Policy == "checked" }
 
 // Epic groups stories under a name.
 type Epic struct {
@@ -124,12 +130,25 @@ type Ship struct {
 
 // Pull is a pull request at a forge.
 type Pull struct {
-	Number int    `json:"number"`
-	URL    string `json:"url"`
-	Head   string `json:"head"`  // commit
-	State  string `json:"state"` // open, merged or closed
-	Checks string `json:"checks,omitempty"`
+	Number int       `json:"number"`
+	URL    string    `json:"url"`
+	Head   string    `json:"head"` // commit
+	State  PullState `json:"state"`
+	Checks string    `json:"checks,omitempty"`
 }
+
+// PullState is where a pull request stands at its forge.
+type PullState string
+
+// The states of a pull request.
+const (
+	PullOpen   PullState = "open"
+	PullMerged PullState = "merged"
+	PullClosed PullState = "closed"
+)
+
+// PullStates lists them.
+func PullStates() []PullState { return []PullState{PullOpen, PullMerged, PullClosed} }
 
 // Shipped is what became of a story.
 type Shipped struct {

@@ -19,6 +19,15 @@ type StoryInput struct {
 	Plan               *Plan
 }
 
+// Branch is what a story's branch is named after, and the name it is asked to have.
+func (in StoryInput) Branch() (name, branch string) {
+	name, branch = cmp.Or(in.Name, in.Goal), in.BranchName
+	if in.Plan != nil {
+		name, branch = cmp.Or(in.Plan.Name, name), cmp.Or(in.Plan.BranchName, branch)
+	}
+	return name, branch
+}
+
 // CreateStory begins a tree with a story in DRAFT. Its root waits for the
 // approval of a plan; with Elaborate a planner makes one first.
 type CreateStory struct {
@@ -38,6 +47,7 @@ func (c CreateStory) apply(s *Step) error {
 		ID: c.ID, ProjectID: s.Tree.Project.ID, EpicID: in.EpicID, Name: strings.TrimSpace(in.Name), Goal: in.Goal, Spec: in.Spec, Policy: in.Policy,
 		BranchName: in.BranchName, AcceptanceCriteria: in.AcceptanceCriteria, Status: Draft, RootTaskID: c.Root, CreatedAt: s.Now, UpdatedAt: s.Now,
 	}
+	story.Named = story.Name != ""
 	if c.Elaborate && strings.TrimSpace(in.Goal) == "" {
 		return Errorf(Invalid, "a goal is needed to make a plan").WithHint("say what is wanted")
 	}
@@ -112,7 +122,7 @@ func (y *Story) check() error {
 	p := Plan{Name: y.Name, Goal: y.Goal, Spec: y.Spec, AcceptanceCriteria: y.AcceptanceCriteria, BranchName: y.BranchName, Policy: y.Policy, Validation: y.Validation}
 	if y.Plan != nil {
 		p.Tasks = y.Plan.Tasks
-	} else if y.Policy == "checked" {
+	} else if y.Checked() {
 		p.Policy = "" // its plan, and with it the tasks, may still come
 	}
 	return p.Check()
@@ -197,8 +207,8 @@ func (s *Step) theStory() (*Story, error) {
 	return s.Tree.Story, nil
 }
 
-// EditStory changes a story; nil fields stay. Once it is approved only its name
-// and its epic can be changed.
+// EditStory changes a story; nil fields stay. Once it is approved only its name,
+// its epic and, until it is shipped, its branch can be changed.
 type EditStory struct {
 	Name               *string
 	EpicID             *EpicID
@@ -215,11 +225,14 @@ func (c EditStory) apply(s *Step) error {
 	if err != nil {
 		return err
 	}
-	if c.Goal != nil || c.Spec != nil || c.Policy != nil || c.BranchName != nil || c.AcceptanceCriteria != nil || c.Plan != nil {
+	if c.BranchName != nil && story.Status != Draft && (story.Status == Shipping || story.Status.Over()) {
+		return s.Tree.storyRefused(Errorf(Illegal, "story %s is %s: its branch is not renamed", story.ID, story.Status).WithReason("story_status"))
+	}
+	if c.Goal != nil || c.Spec != nil || c.Policy != nil || c.AcceptanceCriteria != nil || c.Plan != nil || (c.BranchName != nil && story.Status == Draft) {
 		if story.Status != Draft {
 			return s.Tree.storyRefused(Errorf(Illegal, "story %s is %s: its plan is not edited any more", story.ID, story.Status).WithReason("story_status"))
 		}
-		if err := s.Tree.planned(); err != nil {
+		if err := s.Tree.notPlanning(); err != nil {
 			return err
 		}
 	}
@@ -237,17 +250,18 @@ func (c EditStory) apply(s *Step) error {
 	Assign(&edited.Policy, c.Policy)
 	Assign(&edited.BranchName, c.BranchName)
 	Assign(&edited.AcceptanceCriteria, c.AcceptanceCriteria)
-	edited.Name = strings.TrimSpace(edited.Name)
+	edited.Name, edited.Named = strings.TrimSpace(edited.Name), edited.Named || c.Name != nil
 	if err := edited.check(); err != nil {
 		return err
 	}
 	*story = edited
 	s.storyChanged("story.updated", nil)
+	s.branch(s.Tree.Current(s.Tree.Root()))
 	return nil
 }
 
-// planned refuses while a planner is at work: what it reports replaces the plan.
-func (t *Tree) planned() error {
+// notPlanning refuses while a planner is at work: what it reports replaces the plan.
+func (t *Tree) notPlanning() error {
 	if p := t.Planning(); p != nil {
 		return Errorf(Illegal, "task %s is making the plan of story %s", p.ID, t.Story.ID).WithReason("planning").With("task", string(p.ID)).
 			WithHint("wait for it, answer its question, or cancel that task")
@@ -267,11 +281,11 @@ func (c ApproveStory) apply(s *Step) error {
 	if story.Status != Draft {
 		return s.act(ActApprove) // refused
 	}
-	if err := s.Tree.planned(); err != nil {
+	if err := s.Tree.notPlanning(); err != nil {
 		return err
 	}
 	if story.Plan == nil {
-		return Errorf(Illegal, "story %s has no plan yet", story.ID).WithReason("no_plan").WithHint("edit it, or let a planner make one: story elaborate")
+		return Errorf(Illegal, "story %s has no plan yet", story.ID).WithReason("no_plan").WithHint("give it one: story set %s --plan FILE; or retry its planner", story.ID)
 	}
 	if err := story.check(); err != nil {
 		return err
@@ -381,6 +395,9 @@ func (s *Step) reportPlan(t *Task, p *Plan) error {
 	}
 	planned := *story // a refusal must leave the story as it is
 	planned.take(p)
+	if story.Named {
+		planned.Name = story.Name
+	}
 	planned.PlannedBy = t.ID
 	if err := planned.check(); err != nil {
 		return err
