@@ -119,6 +119,22 @@ func TestShip_ImprovementsOfTheRootAreLandedWithIt(t *testing.T) {
 	}
 }
 
+// TestShip_APullRequestIsWithoutImprovements, and says so.
+func TestShip_APullRequestIsWithoutImprovements(t *testing.T) {
+	s := newStage(t, func(p *work.Project) { p.ShipMode = work.ShipPullRequest })
+	story := s.approved(plan(""))
+	s.start("R")
+	one := s.suggest("R", "one")
+	s.end("R", success("r1"))
+	s.run(one, success("o1"))
+	s.approve("R")
+	s.ask(work.AcceptTask{Task: "R"})
+	s.shipTo(work.ShipPull)
+	if len(story.Ship.Reports) != 1 || !strings.HasPrefix(story.Ship.Reports[0], "one: ") {
+		t.Errorf("it says %q", story.Ship.Reports)
+	}
+}
+
 // TestShip_WhatIsBuiltOnAStoryWaitsUntilItIsLanded, also when nothing was left to be.
 func TestShip_WhatIsBuiltOnAStoryWaitsUntilItIsLanded(t *testing.T) {
 	s, _ := shippable(t)

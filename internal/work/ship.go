@@ -118,6 +118,9 @@ func (s *Step) shipStep(step ShipStep) error {
 		}
 		ship.MergeID = s.startMerge(root, "", false)
 	case ShipPull:
+		for _, part := range s.Tree.unlanded(root) {
+			ship.Reports = append(ship.Reports, s.Tree.Task(part.TaskID).Name+": a suggested improvement, which is not part of the pull request")
+		}
 		s.effect(s.pullEffect(root))
 	case ShipPush:
 		s.effect(s.pushEffect(root))
