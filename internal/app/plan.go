@@ -131,7 +131,7 @@ func (s *Service) limits(p *RunPlan, role work.RoleConfig) {
 		p.Timeout = d.GateTimeout
 	case p.Task.Judges != nil:
 		p.Timeout = cmp.Or(task, d.JudgeTimeout)
-	case p.Task.Role() == work.Retro && p.Task.Apart():
+	case p.Task.Role() == work.Retro:
 		p.Timeout = cmp.Or(task, own, d.JudgeTimeout)
 	case p.Task.Apart(): // a planner, who reads the whole repository
 		p.Timeout = cmp.Or(task, own, d.Timeout)

@@ -120,7 +120,15 @@ func (s *Service) noOpenStory(ctx context.Context, p *work.Project) error {
 	if err != nil || len(page.Items) == 0 {
 		return err
 	}
-	return work.Errorf(work.Illegal, "project %s has an open story (%s)", p.Name, page.Items[0].Name).WithReason("open_work").WithHint("ship it, or cancel it first")
+	story, hint := page.Items[0], "ship it, or cancel it first"
+	switch story.Status {
+	case work.Shipping:
+		hint = "wait for the end of its ship"
+	case work.DeployFailed: // what has landed is not cancelled
+		hint = "ship it again; or reject it, and cancel it then"
+	case work.Draft, work.InProgress, work.Validating, work.NeedsFix, work.ReviewReady, work.Shippable, work.Deployed, work.StoryCancelled:
+	}
+	return work.Errorf(work.Illegal, "project %s has an open story (%s, %s)", p.Name, story.Name, story.Status).WithReason("open_work").WithHint("%s", hint)
 }
 
 // fill puts what was given into a project and checks the whole.

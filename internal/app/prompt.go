@@ -109,12 +109,10 @@ func news(tree *work.Tree, t *work.Task) (string, error) {
 
 // briefOf is what every prompt of a task can say.
 func briefOf(tree *work.Tree, t *work.Task) brief {
-	b := brief{
+	return brief{
 		RunContext: contextOf(tree, t), Conflicts: t.Book.Conflicts,
 		Story: tree.Story, Whole: t.Position() == tree.Root(), project: tree.Project,
 	}
-	b.Lessons = recent(b.Lessons)
-	return b
 }
 
 func (b brief) compose(name string) (string, error) {

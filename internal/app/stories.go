@@ -102,9 +102,10 @@ func (s *Service) Stories(ctx context.Context, q StoryQuery) (Page[*work.Story],
 	if _, err := may(ctx, false); err != nil {
 		return none, err
 	}
-	filter := work.StoryFilter{Statuses: q.Statuses, Text: q.Text, After: q.After, Limit: cmp.Or(q.Limit, 50)}
-	if filter.Limit < 1 || filter.Limit > 500 {
-		return none, work.Errorf(work.Invalid, "limit is %d, it must be 1 to 500", q.Limit)
+	filter := work.StoryFilter{Statuses: q.Statuses, Text: q.Text, After: q.After}
+	var err error
+	if filter.Limit, err = pageSize(q.Limit); err != nil {
+		return none, err
 	}
 	for _, status := range q.Statuses {
 		if !slices.Contains(work.StoryStatuses(), status) {
@@ -118,7 +119,6 @@ func (s *Service) Stories(ctx context.Context, q StoryQuery) (Page[*work.Story],
 		}
 		filter.Project = p.ID
 	}
-	var err error
 	if filter.Epic, err = s.epicID(ctx, q.Epic); err != nil {
 		return none, err
 	}

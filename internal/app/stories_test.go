@@ -3,6 +3,7 @@ package app_test
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -113,6 +114,69 @@ func TestStoriesDoNotShareBranches(t *testing.T) {
 	if again, err := s.ApprovePlan(s.ctx, plan("asked", "story/fix-it")); err != nil || again.Story.BranchName != "story/fix-it" {
 		t.Errorf("the branch of a cancelled story is not free: %v", err)
 	}
+}
+
+// TestWhatAStoryNeeds is one sentence, from a draft to what is deployed; nothing while
+// something goes on by itself.
+func TestWhatAStoryNeeds(t *testing.T) {
+	t.Parallel()
+	s := house(t)
+	needs := func(ref, want string) *app.StoryView {
+		t.Helper()
+		got, err := s.Story(s.ctx, ref)
+		if err != nil || got.Needs != want {
+			t.Errorf("%s needs %q, want %q (%v)", got.Status, got.Needs, want, err)
+		}
+		return got
+	}
+	must := func(tree work.TreeID, command work.Command) {
+		t.Helper()
+		if err := s.Do(s.ctx, tree, work.System(), command); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := s.Elaborate(s.ctx, app.ElaborateInput{Goal: "learn"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs("learn", "")
+	c := s.running(t, made.TaskID)
+	if err := s.Ask(s.ctx, c, work.Question{Text: "what?"}); err != nil {
+		t.Fatal(err)
+	}
+	must(c.Tree, work.End{Execution: c.Execution, Fence: 1, Outcome: work.Asked})
+	needs("learn", "1 thing in its tree needs you")
+
+	if _, err := s.ApprovePlan(s.ctx, app.ApproveInput{PlanInput: app.PlanInput{Name: "whole"}, Draft: true}); err != nil {
+		t.Fatal(err)
+	}
+	needs("whole", "the story's plan awaits approval")
+	if _, err := s.ApproveStory(s.ctx, "whole"); err != nil {
+		t.Fatal(err)
+	}
+	root := needs("whole", "").RootTaskID
+	c = s.running(t, root)
+	must(c.Tree, work.End{Execution: c.Execution, Fence: 1, Outcome: work.Success, Base: "b", Head: "h", Result: &work.Result{Base: "b", Head: "h", NoChanges: true}})
+	needs("whole", "the task at its root awaits a person: it changed nothing, and the agent gave no reason")
+	if _, err := s.AcceptStory(s.ctx, "whole"); err != nil {
+		t.Fatal(err)
+	}
+	needs("whole", "the story can be shipped")
+	if _, err := s.ShipStory(s.ctx, "whole", app.ShipRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	m := needs("whole", "").Ship.MergeID
+	must(c.Tree, work.LandConflict{Merge: m, Current: root, Files: []string{"a.go"}, Dir: "/there"})
+	if got, err := s.Story(s.ctx, "whole"); err != nil || !got.Paused || !strings.HasPrefix(got.Needs, "the ship is paused: landing on main (merge "+string(m)+") conflicts in a.go") {
+		t.Errorf("paused: %+v, %v", got, err)
+	}
+	must(c.Tree, work.ContinueMerge{Merge: m})
+	if got := needs("whole", ""); got.Paused {
+		t.Error("still paused")
+	}
+	must(c.Tree, work.Landed{Merge: m, Commit: "l"})
+	must(c.Tree, work.Pushed{Task: root})
+	needs("whole", "")
 }
 
 func TestAProjectWithAnOpenStoryStays(t *testing.T) {

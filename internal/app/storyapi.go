@@ -100,7 +100,7 @@ type StoryQuery struct {
 	Project  string             `query:"project" json:"project,omitempty" doc:"Only of this project"`
 	Epic     string             `query:"epic" json:"epic,omitempty" doc:"Only of this epic"`
 	Statuses []work.StoryStatus `query:"status,explode" json:"status,omitempty" doc:"Only with one of these statuses; may be repeated"`
-	Text     string             `query:"text" json:"text,omitempty" doc:"Only with this text in the name"`
+	Text     string             `query:"text" json:"text,omitempty" doc:"Only with this text in name or goal"`
 	After    string             `query:"after" json:"after,omitempty" doc:"The next of the page before"`
 	Limit    int                `query:"limit" minimum:"0" json:"limit,omitempty" doc:"Stories a page, at most 500; 50 when left out"`
 }
@@ -110,6 +110,8 @@ type StoryView struct {
 	work.Story
 	Actions  []work.Act    `json:"actions"`
 	RootID   work.TaskID   `json:"current_root_id"` // the attempt that stands at its root
+	Needs    string        `json:"needs,omitempty" doc:"What it waits for from a person, in words; left out: nothing"`
+	Paused   bool          `json:"paused,omitempty" doc:"Its ship waits until a conflict of its landing is resolved"`
 	Planner  work.TaskID   `json:"planner_id,omitempty"`
 	TaskIDs  []work.TaskID `json:"task_ids"` // of its plan's tasks, in order
 	Progress Progress      `json:"progress"`

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -196,12 +197,10 @@ func (s *Service) Tasks(ctx context.Context, q TaskQuery) (Page[*work.Task], err
 	if _, err := may(ctx, false); err != nil {
 		return none, err
 	}
-	filter := TaskFilter{States: q.States, Tag: q.Tag, Text: q.Text, TopLevel: q.TopLevel, All: q.All, After: q.After, Limit: q.Limit}
-	switch {
-	case q.Limit == 0:
-		filter.Limit = 50
-	case q.Limit < 1 || q.Limit > 500:
-		return none, work.Errorf(work.Invalid, "limit is %d, it must be 1 to 500", q.Limit)
+	filter := TaskFilter{States: q.States, Tag: q.Tag, Text: q.Text, TopLevel: q.TopLevel, All: q.All, After: q.After}
+	var err error
+	if filter.Limit, err = pageSize(q.Limit); err != nil {
+		return none, err
 	}
 	for _, state := range q.States {
 		if !slices.Contains(work.States(), state) {
@@ -223,6 +222,14 @@ func (s *Service) Tasks(ctx context.Context, q TaskQuery) (Page[*work.Task], err
 		filter.Parent = id
 	}
 	return s.o.Lists.Tasks(ctx, filter)
+}
+
+// pageSize is how much of a list is asked for at once.
+func pageSize(limit int) (int, error) {
+	if limit < 0 || limit > 500 {
+		return 0, work.Errorf(work.Invalid, "limit is %d, it must be 1 to 500", limit)
+	}
+	return cmp.Or(limit, 50), nil
 }
 
 // Task is one task and what can be asked of it.
