@@ -25,7 +25,8 @@
 //   - Waiting loses no wake-up: it knows a sequence number from before its first
 //     look, and follows the events after that (watch).
 //   - Trees are drawn in one way (drawing), whether something rests is decided in one
-//     place (waiter, storyWaiter).
+//     place (waiter, storyWaiter). What a story waits for, the server says
+//     (app.StoryView.Needs); here is worded only what goes on by itself.
 //   - A local token is sent to the local server only.
 //
 // # Who calls it

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
@@ -110,6 +111,11 @@ func (f *fake) StoryTree(_ context.Context, ref string) (*app.TreeNode, error) {
 	return f.tree, nil
 }
 
+func (f *fake) Templates(_ context.Context, project string) ([]app.Template, error) {
+	f.asked = append(f.asked, "templates of "+project)
+	return slices.Clone(f.files), f.err
+}
+
 func (f *fake) Epics(context.Context) ([]work.EpicProgress, error) { return f.epics, f.err }
 
 func (f *fake) AddEpic(_ context.Context, in app.EpicInput) (*work.EpicProgress, error) {
@@ -167,6 +173,7 @@ func cards() *fake {
 		},
 		Actions: []work.Act{work.ActReject, work.ActShip}, RootID: "root234567890123", Planner: "planner234567890", TaskIDs: []work.TaskID{"store23456789012", "pay2345678901234"},
 		Progress: app.Progress{Tasks: 5, Completed: 1, Running: 1, Waiting: 1}, Attempts: 2, SpentUSD: 1.234,
+		Needs: "the ship failed after the landing: the deployment failed: make deploy ended with exit code 2",
 	}}
 	api.epics = []work.EpicProgress{{Epic: work.Epic{ID: "e1", Name: "Payment"}, Stories: map[work.StoryStatus]int{work.Deployed: 2, work.DeployFailed: 1, work.Draft: 3, work.StoryCancelled: 1}}, {Epic: work.Epic{ID: "e2", Name: "Empty"}}}
 	api.items = []work.Item{
@@ -200,6 +207,7 @@ func draftOf(api *fake) *fake {
 	v.PlanError = "tasks[0] \"Store cards\": instructions are missing"
 	api.tree = &app.TreeNode{Task: &work.Task{ID: "root000000000000", Name: v.Name, State: work.Pending, AttemptNo: 1}}
 	api.items = []work.Item{{Kind: work.ItemStory, StoryID: v.ID, Name: v.Name, Text: "the story's plan awaits approval", Acts: v.Actions}}
+	v.Needs = api.items[0].Text
 	return api
 }
 

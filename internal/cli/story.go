@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -113,7 +112,7 @@ func (s *shell) planned(ctx context.Context, api app.API, story string) error {
 			return err
 		}
 		p := s.page()
-		p.storyLine(w.view, items)
+		p.storyLine(w.view)
 		p.attention(slices.DeleteFunc(items, func(i work.Item) bool { return i.Kind == work.ItemStory }), "")
 		if err := s.flush(p); err != nil {
 			return err
@@ -175,9 +174,7 @@ func (s *shell) listStories(ctx context.Context, api app.API, q app.StoryQuery) 
 	}
 	return s.show(all, func(p *page) {
 		p.stories(all, projects, epics)
-		if more {
-			p.line("%s", p.style(dim, "there are more: raise --limit, or set it to 0"))
-		}
+		p.more(more)
 	})
 }
 
@@ -234,64 +231,34 @@ func itemsOf(ctx context.Context, api app.API, story work.StoryID) ([]work.Item,
 }
 
 // storyLine is the short answer to most commands about a story.
-func (p *page) storyLine(v *app.StoryView, items []work.Item) {
+func (p *page) storyLine(v *app.StoryView) {
 	name := inert(v.Name)
 	if p.width > 0 {
 		name = cut(name, max(p.width-columns(string(v.ID)+string(v.Status))-4, 1))
 	}
 	p.line("%s  %s  %s", v.ID, p.style(colorOf(string(v.Status)), string(v.Status)), name)
-	p.paragraph("", "  ", storyState(p, v, items))
+	p.paragraph("", "  ", storyState(p, v))
 	if acts := actWords(v.Actions); acts != "" {
 		p.paragraph(dim, "  ", "possible now: "+acts)
 	}
 }
 
-// storyState is what a story's status means now: what it needs, or what goes on.
-func storyState(p *page, v *app.StoryView, items []work.Item) string {
-	for _, item := range items {
-		if item.Kind == work.ItemStory {
-			return item.Text
-		}
-	}
-	at, others := "", 0 // what needs a person at its root, and elsewhere in its tree
-	for _, item := range items {
-		if item.TaskID == v.RootID {
-			at = orElse(item.Text, strings.TrimPrefix(holdText(item.Hold), ", "))
-		} else {
-			others++
-		}
+// storyState is what a story's status means now: what it needs, as the server says,
+// or what goes on.
+func storyState(p *page, v *app.StoryView) string {
+	if v.Needs != "" {
+		return v.Needs
 	}
 	switch v.Status {
 	case work.Draft:
-		switch {
-		case slices.Contains(v.Actions, work.ActApprove):
-			return "its plan awaits approval"
-		case slices.Contains(v.Actions, work.ActEdit):
-			return strings.TrimSuffix("it has no usable plan: "+v.PlanError, ": ")
-		}
 		return "its plan is being made by task " + string(v.Planner)
-	case work.InProgress, work.Validating, work.NeedsFix:
-		switch {
-		case at != "":
-			return "the task at its root awaits a person: " + at
-		case others == 1:
-			return "1 thing in its tree needs you"
-		case others > 1:
-			return strconv.Itoa(others) + " things in its tree need you"
-		case v.Status == work.Validating:
-			return "what stands at its root is being reviewed"
-		case v.Status == work.NeedsFix:
-			return "what stood at its root was rejected, and is to be fixed"
-		}
+	case work.InProgress:
 		return "its tasks are being worked on"
-	case work.ReviewReady:
-		return "it was approved by its reviewers, and awaits a person"
-	case work.Shippable:
-		return "it can be shipped"
+	case work.Validating:
+		return "what stands at its root is being reviewed"
+	case work.NeedsFix:
+		return "what stood at its root was rejected, and is to be fixed"
 	case work.Shipping:
-		if at != "" {
-			return "the ship is paused: " + at
-		}
 		if v.Ship != nil {
 			return "it is being shipped: " + stepText(v.Ship.Step)
 		}
@@ -299,11 +266,8 @@ func storyState(p *page, v *app.StoryView, items []work.Item) string {
 		if v.Shipped != nil {
 			return "shipped as " + head(v.Shipped.Commit, 12) + ", " + p.ago(v.Shipped.At)
 		}
-	case work.DeployFailed:
-		if v.Ship != nil {
-			return "the ship failed after the landing: " + v.Ship.Error
-		}
-	case work.StoryCancelled:
+	case work.ReviewReady, work.Shippable, work.DeployFailed, work.StoryCancelled:
+		// The first three need somebody.
 	}
 	return ""
 }

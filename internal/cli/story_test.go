@@ -40,6 +40,7 @@ func TestStoryOutput(t *testing.T) {
 	v := paused.stories[0]
 	v.Status, v.Ship.Step, v.Ship.Error, v.ValidationResult, v.Actions = work.Shipping, work.ShipLand, "", nil, nil
 	paused.events = paused.events[:5]
+	v.Paused, v.Needs = true, "the ship is paused: landing on main conflicts in a.go"
 	paused.items = []work.Item{{Kind: work.ItemConflict, StoryID: v.ID, TaskID: v.RootID, Name: v.Name, Text: "landing on main conflicts in a.go"}}
 	golden(t, "output/story-show-paused", run(t.Context(), paused, nil, "story", "show", "Gift cards").String())
 	for _, args := range []string{"story list", "epic list"} {

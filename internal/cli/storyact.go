@@ -13,17 +13,11 @@ import (
 )
 
 // storyActed answers with the story that something was done to.
-func (s *shell) storyActed(ctx context.Context, api app.API, view *app.StoryView, err error) error {
+func (s *shell) storyActed(view *app.StoryView, err error) error {
 	if err != nil {
 		return err
 	}
-	var items []work.Item
-	if s.format != jsonFormat {
-		if items, err = itemsOf(ctx, api, view.ID); err != nil {
-			return err
-		}
-	}
-	return s.show(view, func(p *page) { p.storyLine(view, items) })
+	return s.show(view, func(p *page) { p.storyLine(view) })
 }
 
 // newStoryAct is a command that asks one thing of one story: a method of app.API.
@@ -33,7 +27,7 @@ func newStoryAct(s *shell, use, short string, act func(api app.API, ctx context.
 		ValidArgsFunction: s.completeStories,
 		RunE: s.call(func(ctx context.Context, api app.API, args []string) error {
 			view, err := act(api, ctx, args[0])
-			return s.storyActed(ctx, api, view, err)
+			return s.storyActed(view, err)
 		}),
 	}
 }
@@ -67,7 +61,7 @@ func newStoryRejectCommand(s *shell) *cobra.Command {
 			return err
 		}
 		view, err := api.RejectStory(ctx, args[0], in)
-		return s.storyActed(ctx, api, view, err)
+		return s.storyActed(view, err)
 	})
 	return c
 }
@@ -120,7 +114,7 @@ func (s *shell) shipped(ctx context.Context, api app.API, story string) error {
 	if err := w.watch().run(ctx); err != nil {
 		return err
 	}
-	if err := s.storyActed(ctx, api, w.view, nil); err != nil {
+	if err := s.storyActed(w.view, nil); err != nil {
 		return err
 	}
 	v := w.view
@@ -194,7 +188,7 @@ func (s *shell) waitStory(ctx context.Context, w *storyWaiter, timeout time.Dura
 	case err != nil:
 		return err
 	}
-	if err := s.storyActed(ctx, w.api, w.view, nil); err != nil {
+	if err := s.storyActed(w.view, nil); err != nil {
 		return err
 	}
 	return w.verdict()

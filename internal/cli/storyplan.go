@@ -13,48 +13,79 @@ import (
 )
 
 func newStoryApproveCommand(s *shell) *cobra.Command {
-	var file string
+	var file, template string
 	var in app.ApproveInput
 	c := &cobra.Command{
 		Use: "approve [STORY]", Short: "Approve a plan, of a story or from a file: its tasks begin", Args: takes("[STORY]"),
 		Long: "Approve the plan of a story that is a DRAFT, or make a story of the plan in a file and\n" +
 			"approve it at once: YAML or JSON, with the names that \"story plan\" prints. The whole file is\n" +
-			"checked before anything is made. --project, --epic, --draft and --idempotency-key go with -f\n" +
-			"only. -o json prints the story, and the ids of the plan's tasks in order.",
+			"checked before anything is made. --template reads the plan from the project's repository\n" +
+			"instead. --project, --epic, --draft and --idempotency-key go with these two only. -o json prints the story, and the ids of the plan's tasks in order.",
 		Example: "  claudomator story approve gift-cards\n  claudomator story approve -f plan.yaml --project shop\n" +
-			"  claudomator story approve -f - --project shop --draft -o json <plan.json",
+			"  claudomator story approve -f - --project shop --draft -o json <plan.json\n  claudomator story approve --template release --project shop",
 		ValidArgsFunction: s.completeStories,
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&file, "file", "f", "", "plan file, or - for standard input")
+	flags.StringVar(&template, "template", "", "plan in .claudomator/stories of the project's repository, by its name")
 	flags.StringVar(&in.Project, "project", "", "name or id of the project, whatever the plan says")
 	flags.StringVar(&in.Epic, "epic", "", "epic it belongs to")
 	flags.BoolVar(&in.Draft, "draft", false, "only keep it as a DRAFT")
 	flags.StringVar(&in.IdempotencyKey, "idempotency-key", "", "a repeated request with the same key makes nothing new")
 	s.completeStoryFlags(c)
+	_ = c.RegisterFlagCompletionFunc("template", s.completeTemplates(app.StoryTemplate, &in.Project))
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return s.approveStory(c, args)
 		}
+		if err := atMostOne(c, "file", "template"); err != nil {
+			return err
+		}
+		if template != "" {
+			return s.call(func(ctx context.Context, api app.API, _ []string) error {
+				return s.approveTemplate(ctx, api, template, in)
+			})(c, args)
+		}
 		if file == "" {
-			return usageError(c, "%s needs STORY, or a plan with -f", c.CommandPath())
+			return usageError(c, "%s needs STORY, or a plan with -f or --template", c.CommandPath())
 		}
 		var whole app.ApproveInput
 		plan, err := s.readPlan(file, &whole)
 		if err != nil {
 			return err
 		}
-		whole.IdempotencyKey, whole.Draft, whole.Epic = in.IdempotencyKey, whole.Draft || in.Draft, orElse(in.Epic, whole.Epic)
-		if in.Project != "" {
-			whole.Project, whole.ProjectID = in.Project, ""
-		}
+		overlay(&whole, in)
 		return s.call(func(ctx context.Context, api app.API, _ []string) error {
 			made, err := api.ApprovePlan(ctx, whole)
 			return s.approved(made, plan.located(err))
 		})(c, args)
 	}
 	return c
+}
+
+// overlay lets flags win over what a plan's file says.
+func overlay(whole *app.ApproveInput, in app.ApproveInput) {
+	whole.IdempotencyKey, whole.Draft, whole.Epic = in.IdempotencyKey, whole.Draft || in.Draft, orElse(in.Epic, whole.Epic)
+	if in.Project != "" {
+		whole.Project, whole.ProjectID = in.Project, ""
+	}
+}
+
+// approveTemplate makes a story of a plan in the project's repository.
+func (s *shell) approveTemplate(ctx context.Context, api app.API, name string, in app.ApproveInput) error {
+	t, err := s.useTemplate(ctx, api, in.Project, app.StoryTemplate, name)
+	if err != nil {
+		return err
+	}
+	var whole app.ApproveInput
+	plan, err := parsePlan(t.Path, []byte(t.Text), &whole)
+	if err != nil {
+		return err
+	}
+	overlay(&whole, in)
+	made, err := api.ApprovePlan(ctx, whole)
+	return s.approved(made, plan.located(err))
 }
 
 func (s *shell) approveStory(c *cobra.Command, args []string) error {
@@ -74,7 +105,7 @@ func (s *shell) approved(made *app.Approved, err error) error {
 	made.TaskIDs = list(made.TaskIDs)
 	return s.show(made, func(p *page) {
 		v := made.Story
-		p.storyLine(v, nil)
+		p.storyLine(v)
 		for i, id := range made.TaskIDs {
 			name := ""
 			if v.Plan != nil && i < len(v.Plan.Tasks) {
@@ -184,7 +215,7 @@ func newStorySetCommand(s *shell) *cobra.Command {
 		}
 		return s.call(func(ctx context.Context, api app.API, args []string) error {
 			view, err := api.EditStory(ctx, args[0], in)
-			return s.storyActed(ctx, api, view, file.located(err))
+			return s.storyActed(view, file.located(err))
 		})(c, args)
 	}
 	return c

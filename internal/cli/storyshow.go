@@ -56,12 +56,8 @@ func newStoryTreeCommand(s *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			items, err := itemsOf(ctx, api, view.ID)
-			if err != nil {
-				return err
-			}
 			return s.show(root, func(p *page) {
-				p.paragraph("", "", p.status(view, items))
+				p.paragraph("", "", p.status(view))
 				p.tree(root, false)
 			})
 		}),
@@ -69,8 +65,8 @@ func newStoryTreeCommand(s *shell) *cobra.Command {
 }
 
 // status is a story's status, and what it means now.
-func (p *page) status(v *app.StoryView, items []work.Item) string {
-	return strings.TrimSuffix(string(v.Status)+": "+inert(firstLine(storyState(p, v, items))), ": ")
+func (p *page) status(v *app.StoryView) string {
+	return strings.TrimSuffix(string(v.Status)+": "+inert(firstLine(storyState(p, v))), ": ")
 }
 
 // folio is all that people are told about a story.
@@ -126,7 +122,7 @@ func readFolio(ctx context.Context, api app.API, view *app.StoryView) (folio, er
 
 func (p *page) folio(f folio) {
 	p.paragraph(bold, "", inert(f.Name))
-	status := p.status(f.StoryView, f.items)
+	status := p.status(f.StoryView)
 	p.line("%s%s", p.style(colorOf(string(f.Status)), string(f.Status)), p.clip(strings.TrimPrefix(status, string(f.Status)), len(f.Status)))
 	if acts := actWords(f.Actions); acts != "" {
 		p.paragraph("", "", "possible now: "+acts)
@@ -310,10 +306,9 @@ func (p *page) ship(f folio) {
 		p.field("  open report", report)
 	}
 	steps := shipSteps(f, p.now)
-	paused := f.Status == work.Shipping && slices.ContainsFunc(f.items, func(i work.Item) bool { return i.Kind == work.ItemConflict && i.TaskID == f.RootID })
 	var rows [][]string
 	for i, step := range steps {
-		if paused && i == len(steps)-1 {
+		if f.Paused && i == len(steps)-1 {
 			step.result = string(work.MergeConflicted)
 		}
 		rows = append(rows, []string{step.name, step.result, step.took, p.ago(step.at)})
@@ -321,7 +316,7 @@ func (p *page) ship(f folio) {
 	if len(rows) > 0 {
 		p.table("  ", []string{"STEP", "OUTCOME", "TOOK", "STARTED"}, rows)
 	}
-	if paused {
+	if f.Paused {
 		merge := string(ship.MergeID)
 		p.next("merge continue "+merge+" --wait", "goes on with the ship, when the conflict is resolved", "merge abort "+merge, "ends it, with nothing changed")
 	}

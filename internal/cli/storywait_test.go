@@ -62,7 +62,7 @@ func TestStoryRests(t *testing.T) {
 		{"review ready", storyAt(work.ReviewReady, task("a", "READY/person")), 0, ""},
 		{"shippable", storyAt(work.Shippable, task("a", "COMPLETED")), 0, ""},
 		{"shipping", storyAt(work.Shipping, task("a", "COMPLETED"), withShip(work.ShipDeploy, "m", "")), 7, ""},
-		{"landing in a conflict", storyAt(work.Shipping, task("a", "COMPLETED"), withShip(work.ShipLand, "m", "")), 0, ""},
+		{"landing in a conflict", storyAt(work.Shipping, task("a", "COMPLETED"), withShip(work.ShipLand, "m", ""), func(v *app.StoryView) { v.Paused = true }), 0, ""},
 		{"deployed", storyAt(work.Deployed, task("a", "COMPLETED")), 0, ""},
 		{"deploy failed", storyAt(work.DeployFailed, task("a", "COMPLETED"), withShip(work.ShipDeploy, "m", "exit 1")), 8, "story s1 is DEPLOY_FAILED: exit 1"},
 		{"cancelled", storyAt(work.StoryCancelled, task("a", "CANCELLED")), 8, "story s1 is CANCELLED\nhint"},
@@ -163,9 +163,9 @@ func TestElaborateWait(t *testing.T) {
 	}{
 		"plan": {func(api *fake) {
 			withPlan(api.stories[0])
-			api.stories[0].Actions = []work.Act{work.ActApprove}
+			api.stories[0].Actions, api.stories[0].Needs = []work.Act{work.ActApprove}, "the story's plan awaits approval"
 			api.tasks[0].State = work.Completed
-		}, 0, "its plan awaits approval\n  possible now: story approve\n"},
+		}, 0, "the story's plan awaits approval\n  possible now: story approve\n"},
 		"question": {func(api *fake) {
 			*api.tasks[0] = *task("planner", "BLOCKED/question")
 			api.items = []work.Item{{Kind: work.ItemQuestion, StoryID: "s1", TaskID: "planner", Name: "Plan: Cards", Text: "Which cards?", Actions: []work.Action{work.DoAnswer}}}
@@ -210,7 +210,7 @@ func TestShipWait(t *testing.T) {
 		"broken":     {func(v *app.StoryView) { v.Status = work.NeedsFix; v.Ship.Error = "the page is not there" }, 8, "the story is NEEDS_FIX: the page is not there"},
 		"validation": {func(v *app.StoryView) { v.Status = work.InProgress; v.Ship.Error = "go test failed" }, 8, "the story is IN_PROGRESS: go test failed"},
 		"cancelled":  {becomes(work.StoryCancelled), 8, "the story is CANCELLED: it was taken back"},
-		"conflict": {func(v *app.StoryView) { v.Ship.Step, v.Ship.MergeID = work.ShipLand, "m" }, 4, "error: story s1 is not shipped yet: its landing (merge m) on main conflicts in a.go\n" +
+		"conflict": {func(v *app.StoryView) { v.Ship.Step, v.Ship.MergeID, v.Paused = work.ShipLand, "m", true }, 4, "error: story s1 is not shipped yet: its landing (merge m) on main conflicts in a.go\n" +
 			"hint: resolve it, then continue; or abort, and nothing has changed: claudomator merge continue m --wait, or claudomator merge abort m\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -429,32 +429,24 @@ func TestASCII(t *testing.T) {
 	}
 }
 
-// TestStoryState: what a status means is told from what needs a person, not from
-// the status alone.
+// TestStoryState: what a status means is told from what the server says that it
+// needs, and else from what goes on.
 func TestStoryState(t *testing.T) {
 	t.Parallel()
-	root := work.Item{Kind: work.ItemReview, StoryID: "s1", TaskID: "a", Hold: work.HoldNoChanges}
-	below := work.Item{Kind: work.ItemQuestion, StoryID: "s1", TaskID: "c", Text: "Which?"}
-	foreign := work.Item{Kind: work.ItemReview, StoryID: "s2", TaskID: "a2"}
 	for _, tt := range []struct {
-		status work.StoryStatus
-		items  []work.Item
-		want   string
+		status      work.StoryStatus
+		needs, want string
 	}{
-		{work.InProgress, []work.Item{foreign}, "its tasks are being worked on"},
-		{work.InProgress, []work.Item{below}, "1 thing in its tree needs you"},
-		{work.InProgress, []work.Item{below, below}, "2 things in its tree need you"},
-		{work.Validating, nil, "what stands at its root is being reviewed"},
-		{work.Validating, []work.Item{below, root}, "the task at its root awaits a person: it changed nothing"},
-		{work.NeedsFix, nil, "what stood at its root was rejected, and is to be fixed"},
-		{work.NeedsFix, []work.Item{root}, "the task at its root awaits a person: it changed nothing"},
-		{work.ReviewReady, []work.Item{root}, "it was approved by its reviewers, and awaits a person"},
-		{work.ReviewReady, []work.Item{{Kind: work.ItemStory, StoryID: "s1", Text: "so says the server"}}, "so says the server"},
-		{work.Draft, nil, "its plan is being made by task planner"},
-		{work.Shipping, nil, "it is being shipped: the deploy command is run"},
+		{work.InProgress, "", "its tasks are being worked on"},
+		{work.InProgress, "1 thing in its tree needs you", "1 thing in its tree needs you"},
+		{work.Validating, "", "what stands at its root is being reviewed"},
+		{work.NeedsFix, "", "what stood at its root was rejected, and is to be fixed"},
+		{work.NeedsFix, "so says the server", "so says the server"},
+		{work.Draft, "", "its plan is being made by task planner"},
+		{work.Shipping, "", "it is being shipped: the deploy command is run"},
+		{work.Shipping, "the ship is paused: x", "the ship is paused: x"},
 	} {
-		api := storyAt(tt.status, task("a", "RUNNING"), withShip(work.ShipDeploy, "", ""))
-		api.items = tt.items
+		api := storyAt(tt.status, task("a", "RUNNING"), withShip(work.ShipDeploy, "", ""), func(v *app.StoryView) { v.Needs = tt.needs })
 		r := run(t.Context(), api, nil, "story", "accept", "s1")
 		if r.code != 0 || !strings.Contains(r.out, "  "+tt.want+"\n") {
 			t.Errorf("%s: want %q: %+v", tt.status, tt.want, r)

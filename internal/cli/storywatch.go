@@ -62,7 +62,7 @@ func (w *storyWatch) run(ctx context.Context) error {
 	}
 	if w.shell.format != jsonFormat {
 		p := w.shell.page()
-		if p.storyLine(w.waiter.view, w.items); p.text.String() == w.told {
+		if p.storyLine(w.waiter.view); p.text.String() == w.told {
 			p.text.Reset() // it has stood there since the beginning
 		}
 		p.attention(slices.DeleteFunc(slices.Clone(w.items), func(i work.Item) bool { return i.Kind == work.ItemStory }), "  ")
@@ -92,7 +92,7 @@ func (w *storyWatch) look(ctx context.Context) (bool, error) {
 		}
 	} else if w.told == "" && w.shell.format != jsonFormat {
 		p := w.shell.page()
-		p.storyLine(v, w.items)
+		p.storyLine(v)
 		w.told = p.text.String()
 		if err := w.shell.flush(p); err != nil {
 			return false, err
@@ -141,7 +141,7 @@ func (w *storyWatch) footer(p *page) {
 		facts = append(facts, count(n, "thing")+" for you")
 	}
 	facts = append(facts, p.now.Local().Format("15:04:05"))
-	if text := inert(firstLine(storyState(p, v, w.items))); text != "" {
+	if text := inert(firstLine(storyState(p, v))); text != "" {
 		facts = append(facts, text)
 	}
 	separator := " · "

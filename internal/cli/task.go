@@ -66,9 +66,7 @@ func (s *shell) listTasks(ctx context.Context, api app.API, q app.TaskQuery) err
 	}
 	return s.show(all, func(p *page) {
 		p.tasks(all, projects)
-		if more {
-			p.line("%s", p.style(dim, "there are more: raise --limit, or set it to 0"))
-		}
+		p.more(more)
 	})
 }
 
@@ -91,6 +89,13 @@ func pages[T any](most int, read func(after string, limit int) (app.Page[T], err
 		if after == "" || (most > 0 && len(all) >= most) {
 			return all, after != "", nil
 		}
+	}
+}
+
+// more says that a list goes on.
+func (p *page) more(more bool) {
+	if more {
+		p.line("%s", p.style(dim, "there are more: raise --limit, or set it to 0"))
 	}
 }
 

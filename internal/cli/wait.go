@@ -354,11 +354,10 @@ func (w *storyWaiter) rests(ctx context.Context) (bool, error) {
 
 // conflicted is the landing of a ship that a conflict has paused, or nil.
 func (w *storyWaiter) conflicted(ctx context.Context) (*work.Merge, error) {
-	ship := w.view.Ship
-	if w.view.Status != work.Shipping || ship == nil || ship.Step != work.ShipLand || ship.MergeID == "" {
+	if !w.view.Paused {
 		return nil, nil
 	}
-	m, err := w.api.Merge(ctx, string(ship.MergeID))
+	m, err := w.api.Merge(ctx, string(w.view.Ship.MergeID))
 	if err != nil || m.Status != work.MergeConflicted {
 		return nil, err
 	}
