@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -58,20 +57,24 @@ func (p *pulls) Look(ctx context.Context, r engine.PullRequest, number int) (eng
 
 // forge is the one that the project's remote belongs to.
 func (p *pulls) forge(r engine.PullRequest) (forge.Forge, error) {
-	name := cmp.Or(r.Forge.TokenEnv, usualToken(r))
+	settings := forge.Config{Kind: r.Forge.Kind, API: r.Forge.API}
+	kind, err := forge.Which(r.Remote, settings)
+	if err != nil {
+		return nil, forgeError(err)
+	}
+	name := cmp.Or(r.Forge.TokenEnv, usualToken(kind))
 	for agent, a := range p.agents {
 		if slices.Contains(a.Inherit, name) {
 			return nil, work.Errorf(work.Forbidden, "the forge's token %s is handed to the agents of type %s", name, agent).WithReason("forge_token").
 				WithHint("take it out of agents.%s.inherit, or keep the forge's token in another variable (the project's forge token_env)", agent)
 		}
 	}
-	token := p.getenv(name)
-	if token == "" {
+	if settings.Token = p.getenv(name); settings.Token == "" {
 		return nil, work.Errorf(work.Unauthenticated, "the server's environment has no %s with a token for the forge", name).WithReason("forge_token").
 			WithHint("start the server with it, or name another variable: the project's forge token_env")
 	}
-	p.hide(token)
-	f, err := forge.For(r.Remote, forge.Config{Kind: r.Forge.Kind, API: r.Forge.API, Token: token})
+	p.hide(settings.Token)
+	f, err := forge.For(r.Remote, settings)
 	return f, forgeError(err)
 }
 
@@ -90,23 +93,12 @@ func (p *pulls) hide(token string) {
 	}
 }
 
-// usualToken is the variable in which the tools of a forge look for its token.
-func usualToken(r engine.PullRequest) string {
-	const gitHub, gitea = "GITHUB_TOKEN", "GITEA_TOKEN"
-	switch r.Forge.Kind {
-	case forge.GitHub:
-		return gitHub
-	case forge.Gitea:
-		return gitea
+// usualToken is the variable in which the tools of a kind of forge look for its token.
+func usualToken(kind string) string {
+	if kind == forge.GitHub {
+		return "GITHUB_TOKEN"
 	}
-	host, _, _ := strings.Cut(r.Remote, "/") // git@HOST:OWNER/NAME
-	if u, err := url.Parse(r.Remote); err == nil && u.Host != "" {
-		host = u.Host
-	}
-	if strings.Contains(strings.ToLower(host), "github") || strings.HasSuffix(strings.TrimRight(r.Forge.API, "/"), "/api/v3") {
-		return gitHub
-	}
-	return gitea
+	return "GITEA_TOKEN"
 }
 
 func pullOf(p forge.Pull) work.Pull {

@@ -102,7 +102,7 @@ func TestForgeTokenIsNotTheAgents(t *testing.T) {
 		says string
 	}{
 		"inherited": {engine.PullRequest{Remote: "git@github.com:o/r.git"}, work.Forbidden, "agents.codex.inherit"},
-		"missing":   {engine.PullRequest{Remote: "https://git.test/o/r"}, work.Unauthenticated, "GITEA_TOKEN"},
+		"missing":   {engine.PullRequest{Remote: "https://gitea.test/o/r"}, work.Unauthenticated, "GITEA_TOKEN"},
 		"named":     {engine.PullRequest{Remote: "https://github.com/o/r", Forge: work.Forge{TokenEnv: "SHIP_TOKEN"}}, work.Unauthenticated, "SHIP_TOKEN"},
 	} {
 		_, err := p.Open(t.Context(), test.r)
@@ -116,17 +116,24 @@ func TestForgeTokenIsNotTheAgents(t *testing.T) {
 // The name of a variable follows from what is known of the forge.
 func TestUsualToken(t *testing.T) {
 	t.Parallel()
-	for remote, want := range map[string]string{
-		"git@github.com:o/r.git": "GITHUB_TOKEN", "https://github.example.org/o/r": "GITHUB_TOKEN", "ssh://git@codeberg.org/github/r": "GITEA_TOKEN",
-		"https://user@git.test/o/github": "GITEA_TOKEN", "/srv/git/github/r": "GITEA_TOKEN",
+	p := &pulls{getenv: func(string) string { return "" }}
+	for _, c := range []struct {
+		remote string
+		forge  work.Forge
+		want   string // of the error
+	}{
+		{"git@github.com:o/r.git", work.Forge{}, "no GITHUB_TOKEN"},
+		{"https://github.example.org/o/r", work.Forge{}, "no GITHUB_TOKEN"},
+		{"/srv/o/r", work.Forge{Kind: "github"}, "no GITHUB_TOKEN"},
+		{"/srv/o/r", work.Forge{API: "https://git.test/api/v3"}, "no GITHUB_TOKEN"},
+		{"https://user@forgejo.test/o/github", work.Forge{}, "no GITEA_TOKEN"},
+		{"ssh://git@codeberg.org/github/r", work.Forge{Kind: "gitea"}, "no GITEA_TOKEN"},
+		{"ssh://git@codeberg.org/github/r", work.Forge{}, "what kind of forge codeberg.org is"},
+		{"/srv/git/github/r", work.Forge{}, "no forge"},
 	} {
-		if got := usualToken(engine.PullRequest{Remote: remote}); got != want {
-			t.Errorf("%s: %s, want %s", remote, got, want)
-		}
-	}
-	for _, f := range []work.Forge{{Kind: "github"}, {API: "https://git.test/api/v3"}} {
-		if got := usualToken(engine.PullRequest{Forge: f, Remote: "/srv/o/r"}); got != "GITHUB_TOKEN" {
-			t.Errorf("%+v: %s", f, got)
+		_, err := p.Open(t.Context(), engine.PullRequest{Remote: c.remote, Forge: c.forge})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %+v: %v, want %q", c.remote, c.forge, err, c.want)
 		}
 	}
 }

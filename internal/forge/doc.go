@@ -4,7 +4,7 @@
 // # Shape
 //
 // [For] finds the forge of a repository from the address of its remote and gives
-// back a [Forge]: Open, Look, Close. client.go is the only place that sends
+// back a [Forge]: Open and Look. client.go is the only place that sends
 // anything; github.go and gitea.go say what to whom.
 //
 // # Invariants

@@ -18,9 +18,6 @@ type Forge interface {
 	// Look says how a pull request stands. Checks are looked at while it is open;
 	// when that fails, the rest comes beside the error.
 	Look(ctx context.Context, number int) (Pull, error)
-
-	// Close closes a pull request that is open, and leaves any other as it is.
-	Close(ctx context.Context, number int) (Pull, error)
 }
 
 // PullSpec describes a pull request to be.
@@ -93,6 +90,15 @@ const (
 	GitHub = "github"
 	Gitea  = "gitea"
 )
+
+// Which is the kind of the forge that For would find: GitHub or Gitea.
+func Which(remoteURL string, c Config) (string, error) {
+	at, err := parseRemote(remoteURL)
+	if err != nil {
+		return "", err
+	}
+	return kindOf(at, c)
+}
 
 // For is the forge that a remote's address belongs to: https, http, ssh and git
 // URLs, and the short form of ssh. A path on this machine does, when Config.API is

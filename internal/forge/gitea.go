@@ -66,11 +66,6 @@ func (g *gitea) Look(ctx context.Context, number int) (Pull, error) {
 	return p, nil
 }
 
-// Close implements Forge.
-func (g *gitea) Close(ctx context.Context, number int) (Pull, error) {
-	return g.client.closePull(ctx, number)
-}
-
 // statuses counts the latest status per context. How many there are is told
 // differently from version to version, so that only an empty page is the end.
 func (g *gitea) statuses(ctx context.Context, commit string, t *tally) error {

@@ -68,11 +68,6 @@ func (g *github) Look(ctx context.Context, number int) (Pull, error) {
 	return p, nil
 }
 
-// Close implements Forge.
-func (g *github) Close(ctx context.Context, number int) (Pull, error) {
-	return g.client.closePull(ctx, number)
-}
-
 // checkRun is one of the checks API: what apps, Actions among them, report.
 type checkRun struct {
 	ID         int64  `json:"id"`
@@ -196,19 +191,6 @@ func pageQuery(page int, name string, size int) url.Values {
 func (c *client) pull(ctx context.Context, number int) (Pull, error) {
 	var body pullBody
 	if err := c.call(ctx, http.MethodGet, "/pulls/"+strconv.Itoa(number), nil, nil, &body); err != nil {
-		return Pull{}, err
-	}
-	return body.pull()
-}
-
-// closePull closes a pull request of either forge, if it is open.
-func (c *client) closePull(ctx context.Context, number int) (Pull, error) {
-	p, err := c.pull(ctx, number)
-	if err != nil || p.State != StateOpen {
-		return p, err
-	}
-	var body pullBody
-	if err := c.call(ctx, http.MethodPatch, "/pulls/"+strconv.Itoa(number), nil, map[string]string{"state": "closed"}, &body); err != nil {
 		return Pull{}, err
 	}
 	return body.pull()

@@ -175,22 +175,3 @@ func TestLookAtWhatHasEnded(t *testing.T) {
 		}
 	})
 }
-
-func TestClose(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, d *double) {
-		closed := map[string]any{"state": "closed"}
-		merged := map[string]any{"state": "closed", "merged": true, "merge_commit_sha": merge}
-		d.on("GET /pulls/7", ok(d.pull()), ok(d.pull(closed)), ok(d.pull(merged)))
-		d.on("PATCH /pulls/7", reply{status: http.StatusOK, body: d.pull(closed)})
-		for _, want := range []State{StateClosed, StateClosed, StateMerged} {
-			if got, err := d.forge().Close(t.Context(), 7); err != nil || got.State != want {
-				t.Errorf("closed %+v, %v, want %s", got, err, want)
-			}
-		}
-		seen := d.asked()
-		if d.lines() != "GET /pulls/7\nPATCH /pulls/7\nGET /pulls/7\nGET /pulls/7" || seen[1].body != `{"state":"closed"}` {
-			t.Errorf("asked %q, %s", d.lines(), seen[1].body)
-		}
-	})
-}

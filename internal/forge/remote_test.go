@@ -52,6 +52,9 @@ func TestFor(t *testing.T) {
 			t.Errorf("%s: %v", c.remote, err)
 			continue
 		}
+		if kind, err := Which(c.remote, c.conf); err != nil || kind != c.kind {
+			t.Errorf("%s is at %s, %v, want %s", c.remote, kind, err, c.kind)
+		}
 		if kind, at := where(t, f); kind != c.kind || at.base+" "+at.repo != c.want {
 			t.Errorf("%s: %s at %s %s, want %s at %s", c.remote, kind, at.base, at.repo, c.kind, c.want)
 		}
