@@ -122,7 +122,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 	}
 	s.service = app.New(app.Options{
 		Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Stories: s.store, Tokens: s.store,
-		Diffs: s.vaults, Transcripts: engine.Transcripts{DataDir: s.cfg.DataDir}, Agents: s.agents, Repositories: s.vaults,
+		Diffs: s.vaults, Transcripts: engine.Transcripts{DataDir: s.cfg.DataDir}, Agents: s.agents, Repositories: s.vaults, Templates: s.vaults,
 		Disk: engine.Disk{DataDir: s.cfg.DataDir, Database: s.databaseFile(), Retention: s.retention()}, Vaults: s.vaults,
 		IDs: app.RandomIDs{}, Now: time.Now, Log: s.log,
 		Defaults: app.Defaults{

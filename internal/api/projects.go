@@ -35,4 +35,7 @@ func (s *server) projects(h huma.API) {
 	addQuiet(s, h, endpoint{method: http.MethodDelete, path: "/api/projects/{id}", id: "RemoveProject", summary: "Remove a project whose work is over",
 		about: "Its tasks and its vault stay; it is refused while there is open work."},
 		func(ctx context.Context, in *Ref) error { return api.RemoveProject(ctx, in.ID) })
+	add(s, h, endpoint{method: http.MethodGet, path: "/api/projects/{id}/templates", id: "Templates", summary: "List the templates in a project's repository",
+		about: "Files in .claudomator/stories (plans) and .claudomator/tasks (tasks) at the head of its default branch, each with its text and the commit it was read at. Stories come first, then by name."},
+		func(ctx context.Context, in *Ref) ([]app.Template, error) { return list(api.Templates(ctx, in.ID)) })
 }

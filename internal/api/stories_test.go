@@ -60,6 +60,8 @@ func (s subject) stories() {
 	page(s.Stories(s.ctx, app.StoryQuery{Limit: 501}))
 	page(s.Stories(s.ctx, app.StoryQuery{Epic: "autumn"}))
 	seen[[]work.EpicProgress](s, "Epics")(s.Epics(s.ctx))
+	seen[[]app.Template](s, "Templates")(s.Templates(s.ctx, "house"))
+	seen[[]app.Template](s, "Templates")(s.Templates(s.ctx, "nosuchproject"))
 }
 
 // elaborated is a story that a planner plans, and that is given up.

@@ -17,6 +17,8 @@ type API interface {
 	Project(ctx context.Context, ref string) (*work.Project, error)
 	SetProject(ctx context.Context, ref string, in ProjectInput) (*work.Project, error)
 	RemoveProject(ctx context.Context, ref string) error
+	// Templates lists the templates in a project's repository, stories first.
+	Templates(ctx context.Context, project string) ([]Template, error)
 
 	CreateTask(ctx context.Context, in TaskRequest) (*TaskView, error)
 	Tasks(ctx context.Context, filter TaskQuery) (Page[*work.Task], error)

@@ -41,6 +41,7 @@ func projectOperations() []Operation {
 		op("Project", as("GET /api/projects/{id}"), as("project show"), as("show_project")),
 		op("SetProject", as("PATCH /api/projects/{id}"), as("project set"), as("change_project")),
 		op("RemoveProject", as("DELETE /api/projects/{id}"), as("project rm"), byHand()),
+		op("Templates", as("GET /api/projects/{id}/templates"), as("template list", "template show", "story approve", "task create"), as("list_templates")),
 	}
 }
 

@@ -159,7 +159,7 @@ limit is exhausted, 7 unavailable or timed out, 8 what was awaited ended badly,
 
 func newRootCommand(s *shell) *cobra.Command {
 	root := newGroup("claudomator", "Turn goals into shipped code with coding agents",
-		newRunCommand(s), newServeCommand(s), newProjectCommand(s), newTaskCommand(s), newStoryCommand(s), newEpicCommand(s), newMergeCommand(s), newAttentionCommand(s),
+		newRunCommand(s), newServeCommand(s), newProjectCommand(s), newTaskCommand(s), newStoryCommand(s), newEpicCommand(s), newTemplateCommand(s), newMergeCommand(s), newAttentionCommand(s),
 		newEventsCommand(s), newDiskCommand(s), newRescueCommand(s), newRoleCommand(s), newAgentCommand(s), newTokenCommand(s), newToolCommand(s), newScriptedCommand(s), newConfigCommand(s),
 		newDoctorCommand(s), newDemoCommand(s), newVersionCommand(s), newCompletionCommand(s))
 	root.Long = rootHelp

@@ -44,6 +44,7 @@ type fake struct {
 	cancelled  func()
 	stories    []*app.StoryView
 	epics      []work.EpicProgress
+	files      []app.Template
 	events     []work.Event // of every task; nil: two of a task that was queued
 	planned    func(app.ApproveInput) error
 

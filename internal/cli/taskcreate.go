@@ -99,9 +99,9 @@ const maxFile = 16 << 20
 // createFlags are those of create alone.
 type createFlags struct {
 	taskFlags
-	file, project, parent, agent, role, model, command, policy, commitType, key string
-	tools                                                                       []string
-	start                                                                       bool
+	file, template, project, parent, agent, role, model, command, policy, commitType, key string
+	tools                                                                                 []string
+	start                                                                                 bool
 }
 
 func newTaskCreateCommand(s *shell) *cobra.Command {
@@ -109,14 +109,16 @@ func newTaskCreateCommand(s *shell) *cobra.Command {
 	c := &cobra.Command{
 		Use: "create", Short: "Create a task from flags, or tasks from a file", Args: takes(),
 		Long: "Create a task from flags, or tasks from a file: YAML or JSON with the names of the task's\n" +
-			"fields, one task or a list. Beside -f only --project (for tasks that name none), --start\n" +
-			"and --idempotency-key can be given.",
+			"fields, one task or a list. --template reads such a file from the project's repository. Beside\n" +
+			"these two only --project (for tasks that name none), --start and --idempotency-key can be\n" +
+			"given.",
 		Example: "  claudomator task create --project shop --name \"Fix the basket\" --instructions \"…\" --accept \"tests pass\" --start\n" +
 			"  claudomator task create --project shop --name fmt --agent command --instructions-file - --start <script.sh\n" +
-			"  claudomator task create -f tasks.yaml --start",
+			"  claudomator task create -f tasks.yaml --start\n  claudomator task create --template upgrade --project shop --start",
 	}
 	flags := c.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "task file, or - for standard input")
+	flags.StringVar(&f.template, "template", "", "task file in .claudomator/tasks of the project's repository, by its name")
 	flags.StringVar(&f.project, "project", "", "name or id of the project")
 	f.define(c)
 	flags.StringVar(&f.agent, "agent", "", "agent type")
@@ -132,7 +134,11 @@ func newTaskCreateCommand(s *shell) *cobra.Command {
 	_ = c.RegisterFlagCompletionFunc("project", s.completeProjects) // fails only for a flag that does not exist
 	_ = c.RegisterFlagCompletionFunc("depends-on", s.completeTasks)
 	_ = c.RegisterFlagCompletionFunc("parent", s.completeTasks)
+	_ = c.RegisterFlagCompletionFunc("template", s.completeTemplates(app.TaskTemplate, &f.project))
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed("template") {
+			return f.fromTemplate(c, s, args)
+		}
 		requests, many, err := f.requests(c, s)
 		if err != nil {
 			return err // before anything is asked of the server
@@ -173,10 +179,8 @@ func (f *createFlags) requests(c *cobra.Command, s *shell) (requests []app.TaskR
 }
 
 func (f *createFlags) fromFile(c *cobra.Command, s *shell) (requests []app.TaskRequest, many bool, err error) {
-	for _, flag := range givenFlags(c) {
-		if !slices.Contains([]string{"file", "project", "start", "idempotency-key"}, flag) {
-			return nil, false, usageError(c, "--%s does not go with a task file", flag).WithHint("write it into the file")
-		}
+	if err := f.alone(c); err != nil {
+		return nil, false, err
 	}
 	data, err := s.readFile(f.file)
 	if err != nil {
@@ -186,6 +190,39 @@ func (f *createFlags) fromFile(c *cobra.Command, s *shell) (requests []app.TaskR
 	if name == "-" {
 		name = "standard input"
 	}
+	return f.fill(name, data)
+}
+
+// alone refuses the flags that say what a file says.
+func (f *createFlags) alone(c *cobra.Command) error {
+	for _, flag := range givenFlags(c) {
+		if !slices.Contains([]string{"file", "template", "project", "start", "idempotency-key"}, flag) {
+			return usageError(c, "--%s does not go with a task file", flag).WithHint("write it into the file")
+		}
+	}
+	return atMostOne(c, "file", "template")
+}
+
+// fromTemplate makes the tasks of a file in the project's repository.
+func (f *createFlags) fromTemplate(c *cobra.Command, s *shell, args []string) error {
+	if err := f.alone(c); err != nil {
+		return err
+	}
+	return s.call(func(ctx context.Context, api app.API, _ []string) error {
+		t, err := s.useTemplate(ctx, api, f.project, app.TaskTemplate, f.template)
+		if err != nil {
+			return err
+		}
+		requests, many, err := f.fill(t.Path, []byte(t.Text))
+		if err != nil {
+			return err
+		}
+		return s.create(ctx, api, requests, many)
+	})(c, args)
+}
+
+// fill reads a task file, with what the flags add to it.
+func (f *createFlags) fill(name string, data []byte) (requests []app.TaskRequest, many bool, err error) {
 	requests, many, err = readTasks(name, data)
 	for i := range requests {
 		r := &requests[i]

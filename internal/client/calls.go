@@ -49,6 +49,11 @@ func (c *Client) RemoveProject(ctx context.Context, ref string) error {
 	return err
 }
 
+// Templates lists the templates in a project's repository, stories first.
+func (c *Client) Templates(ctx context.Context, project string) ([]app.Template, error) {
+	return call[[]app.Template](ctx, c, get(path("projects", project, "templates")))
+}
+
 // CreateTask makes a task, and starts it when asked.
 func (c *Client) CreateTask(ctx context.Context, in app.TaskRequest) (*app.TaskView, error) {
 	return call[*app.TaskView](ctx, c, keyed(post(path("tasks"), in), in.IdempotencyKey))

@@ -170,6 +170,7 @@ func projectTools(api app.API) []*tool {
 		adminTool("change_project", func(ctx context.Context, in projectChange) (any, error) {
 			return one(api.SetProject(ctx, in.Ref, in.ProjectInput))
 		}),
+		reading("list_templates", func(ctx context.Context, in projectRef) (any, error) { return listed(api.Templates(ctx, in.Project)) }),
 	}
 }
 

@@ -121,6 +121,9 @@ func TestAdminTools(t *testing.T) {
 	p.planned()
 	small := p.shipped()
 	p.use("list_agents", "")
+	if got, want := string(p.use("list_templates", `{"project":"home"}`)), `{"items":`+p.rest("/api/projects/home/templates")+`}`; !same(t, got, want) {
+		t.Errorf("list_templates: %s\nthe API: %s", got, want)
+	}
 	p.use("list_roles", `{}`)
 	if got := string(p.use("show_role", `{"role":"checker"}`)); !strings.Contains(got, `"command":["true"]`) {
 		t.Errorf("role: %s", got)

@@ -40,6 +40,18 @@ func (Parts) Diff(_ context.Context, p work.Project, base, head string, w io.Wri
 	return err
 }
 
+// Templates are a plan and a task, and one that cannot be read.
+func (Parts) Templates(_ context.Context, p work.Project) ([]app.Template, error) {
+	file := func(kind app.TemplateKind, folder, name, text, problem string) app.Template {
+		return app.Template{Kind: kind, Name: name, Path: ".claudomator/" + folder + "/" + name + ".yaml", Branch: p.Branch, Commit: strings.Repeat("c", 40), Text: text, Problem: problem}
+	}
+	return []app.Template{
+		file(app.StoryTemplate, "stories", "release", "name: Release\ntasks: [{name: notes, instructions: write them}]\n", ""),
+		file(app.StoryTemplate, "stories", "vast", "", "it is too large to be a template"),
+		file(app.TaskTemplate, "tasks", "upgrade", "name: Upgrade\nagent: {instructions: make upgrade}\n", ""),
+	}, nil
+}
+
 // Transcript is one line that names the execution.
 func (Parts) Transcript(_ context.Context, id work.ExecutionID, offset int64) (io.ReadCloser, error) {
 	text := fmt.Sprintf("{\"execution\":%q}\n", id)

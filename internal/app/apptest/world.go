@@ -25,6 +25,7 @@ func New(t testing.TB, o app.Options) *World {
 	w.Logger = slog.New(slog.NewTextHandler(w.Log, nil))
 	clock := &Clock{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	o.Diffs, o.Transcripts, o.Agents, o.Repositories = Parts{}, Parts{}, Parts{}, Parts{}
+	o.Templates = Parts{}
 	o.Disk, o.Reclaim, o.Vaults = Parts{}, Parts{}.Reclaim, vaults{o.Settings}
 	o.Now, o.Log = clock.Now, w.Logger
 	o.Defaults = app.Defaults{Agent: "command", Timeout: time.Hour, Silence: time.Minute}
