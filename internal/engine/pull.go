@@ -169,9 +169,6 @@ func (e *Engine) shipment(ctx context.Context, f work.Effect) (*shipment, error)
 			Forge: tree.Project.Forge, Branch: story.BranchName, Target: tree.Project.Branch, Commit: f.Commit,
 			Title: story.Name, Body: pullBody(tree, root),
 		}
-		if s.request.Branch == "" {
-			s.request.Branch = "story/" + string(story.ID)
-		}
 		return nil
 	})
 	return &s, err
@@ -187,11 +184,15 @@ func (e *Engine) seePull(ctx context.Context, s *shipment) (work.PullSeen, error
 		return work.PullSeen{}, err
 	}
 	switch {
+	case s.request.Branch == s.request.Target: // the project's branch has changed since
+		return work.PullSeen{}, work.Errorf(work.Invalid, "branch %q is the one that it is to be merged into", s.request.Branch).WithReason("branch_taken").
+			WithHint("give the story another one: claudomator story set %s --branch BRANCH", s.story)
 	case s.request.Remote == "":
 		return work.PullSeen{}, work.Errorf(work.Invalid, "the repository has no remote to open it at").WithReason("no_remote").
 			WithHint("add one called origin, or ship directly: claudomator project set NAME --ship-mode \"\"")
 	case e.o.Forge == nil:
-		return work.PullSeen{}, work.Errorf(work.Invalid, "no forge is set up").WithReason("no_forge")
+		return work.PullSeen{}, work.Errorf(work.Invalid, "no forge is set up").WithReason("no_forge").
+			WithHint("ship directly: claudomator project set NAME --ship-mode \"\"")
 	case s.known == nil:
 		var seen work.PullSeen
 		err := e.paced(ctx, func() (err error) {

@@ -200,8 +200,12 @@ func TestPullRequestThatCannotBeOpened(t *testing.T) {
 		prepare func(s *tale, f *forge)
 		error   string
 	}{
-		"a bad token":   {func(_ *tale, f *forge) { f.fails = []error{refused(work.Unauthenticated, "the token is not valid")} }, "the token is not valid; do this"},
-		"no remote":     {func(s *tale, _ *forge) { s.git("-C", s.repo, "remote", "remove", "origin") }, "no remote"},
+		"a bad token": {func(_ *tale, f *forge) { f.fails = []error{refused(work.Unauthenticated, "the token is not valid")} }, "the token is not valid; do this"},
+		"no remote":   {func(s *tale, _ *forge) { s.git("-C", s.repo, "remote", "remove", "origin") }, "no remote"},
+		"its own target": {func(s *tale, _ *forge) {
+			main := "main"
+			s.must(work.EditStory{BranchName: &main})
+		}, "the one that it is to be merged into; give the story another one: claudomator story set"},
 		"away for good": {func(_ *tale, f *forge) { f.fails = slicesOf(refused(work.Unavailable, "nobody answers"), 4) }, "nobody answers"},
 		"a branch of others": {func(s *tale, f *forge) {
 			s.git("-C", f.origin, "branch", "story/small", "main")

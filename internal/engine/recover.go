@@ -44,7 +44,8 @@ func (e *Engine) recover(ctx context.Context) error {
 	return e.o.Queue.revive(ctx, e.o.Node)
 }
 
-// throwAway discards the workspace of a judge or of gates. A run that ends does
+// throwAway discards the workspace of a run that is not its task's own work: of
+// judges, planners and retros, gates, deployments and smoke runs. A run that ends does
 // it itself; this is for one that was killed with its server.
 func (e *Engine) throwAway(ctx context.Context, tree work.TreeID, x work.ExecutionID) error {
 	dir := e.workspace(throwAwayPrefix + string(x))
