@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,7 +57,7 @@ func newTemplateShowCommand(s *shell) *cobra.Command {
 		if t.Problem != "" {
 			s.notice("it cannot be used: %s", t.Problem)
 		}
-		if _, err := io.WriteString(s.Out, string(escape([]byte(t.Text)))); err != nil {
+		if _, err := s.Out.Write(escape([]byte(t.Text))); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
 		return nil
