@@ -205,23 +205,7 @@ func (p *page) stories(all []*work.Story, projects map[work.ProjectID]string, ep
 
 // parseStatuses reads status names in any case.
 func parseStatuses(c *cobra.Command, names []string) ([]work.StoryStatus, error) {
-	var out []work.StoryStatus
-	var known []string
-	for _, status := range work.StoryStatuses() {
-		known = append(known, string(status))
-	}
-	for _, name := range names {
-		status := work.StoryStatus(strings.ToUpper(strings.TrimSpace(name)))
-		if !slices.Contains(work.StoryStatuses(), status) {
-			err := usageError(c, "there is no story status %q", name).WithHint("one of: %s", strings.Join(known, ", "))
-			if meant := nearest(string(status), known); meant != "" {
-				err = err.WithHint("did you mean %s?", meant)
-			}
-			return nil, err
-		}
-		out = append(out, status)
-	}
-	return out, nil
+	return parseAll(c, "story status", work.StoryStatuses(), names)
 }
 
 // itemsOf lists what of a story needs a person.

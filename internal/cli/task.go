@@ -164,17 +164,26 @@ func (s *shell) acted(view *app.TaskView, err error) error {
 
 // parseStates reads state names in any case.
 func parseStates(c *cobra.Command, names []string) ([]work.State, error) {
-	var out []work.State
-	var known []string
-	for _, state := range work.States() {
-		known = append(known, string(state))
-	}
+	return parseAll(c, "state", work.States(), names)
+}
+
+// parseAll reads names of a closed set in any case.
+func parseAll[T ~string](c *cobra.Command, what string, known []T, names []string) ([]T, error) {
+	var out []T
 	for _, name := range names {
-		state := work.State(strings.ToUpper(strings.TrimSpace(name)))
-		if !slices.Contains(work.States(), state) {
-			return nil, usageError(c, "there is no state %q", name).WithHint("one of: %s", strings.Join(known, ", "))
+		word := T(strings.ToUpper(strings.TrimSpace(name)))
+		if !slices.Contains(known, word) {
+			words := make([]string, len(known))
+			for i, k := range known {
+				words[i] = string(k)
+			}
+			err := usageError(c, "there is no %s %q", what, name).WithHint("one of: %s", strings.Join(words, ", "))
+			if meant := nearest(string(word), words); meant != "" {
+				err = err.WithHint("did you mean %s?", meant)
+			}
+			return nil, err
 		}
-		out = append(out, state)
+		out = append(out, word)
 	}
 	return out, nil
 }
