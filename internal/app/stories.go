@@ -63,10 +63,9 @@ func (s *Service) begin(ctx context.Context, by work.Actor, key string, request 
 		if c.Input.EpicID, err = s.epicID(ctx, epic); err != nil {
 			return err
 		}
-		begin := func(context.Context) (*work.Tree, error) {
-			tree := work.NewTree(work.TreeID(c.Root), nil, nil, nil)
-			tree.Project = *p
-			return tree, nil
+		tree, begin, err := s.treeFor(ctx, c.Root, work.TaskInput{}, p)
+		if err != nil {
+			return err
 		}
 		name, branch := c.Input.Branch()
 		return s.branching(ctx, p.ID, c.ID, branch, func() error {
@@ -75,7 +74,7 @@ func (s *Service) begin(ctx context.Context, by work.Actor, key string, request 
 					return err
 				}
 			}
-			return s.change(ctx, work.TreeID(c.Root), by, begin, keyed{idempotency: idem, commands: append([]work.Command{c}, then...)})
+			return s.change(ctx, tree, by, begin, keyed{idempotency: idem, commands: append([]work.Command{c}, then...)})
 		})
 	})
 	if err != nil {
