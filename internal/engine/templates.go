@@ -25,17 +25,17 @@ const mostTemplate = 256 << 10
 func (v *Vaults) Templates(ctx context.Context, p work.Project) ([]app.Template, error) {
 	vault, err := v.get(ctx, p)
 	if err != nil {
-		return nil, err
+		return nil, named(err)
 	}
 	head, err := vault.BranchHead(ctx, p.Branch)
 	if err != nil {
-		return nil, err
+		return nil, named(err)
 	}
 	out := []app.Template{}
 	for _, folder := range templateFolders() {
 		files, err := vault.Files(ctx, head, folder.Path)
 		if err != nil {
-			return nil, err
+			return nil, named(err)
 		}
 		for _, f := range files {
 			name, ok := templateName(f.Name)
