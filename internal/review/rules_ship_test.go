@@ -227,10 +227,44 @@ func TestShip_ResumesWhereItFailed(t *testing.T) {
 			s.remarks("the ship failed after the landing: " + name)
 			s.due()
 			s.tell(work.ShipStory{})
+			s.found("R")
 			s.step(work.ShipDeploy)
 			s.gates("R", true)
 			s.step(work.ShipSmoke)
 		})
+	}
+}
+
+// TestShip_WhatWasTakenBackIsLandedAnew: a ship that goes on looks for its landing first.
+func TestShip_WhatWasTakenBackIsLandedAnew(t *testing.T) {
+	s, story := shippable(t, whole)
+	s.shipTo(work.ShipDeploy)
+	s.run("R", gates(false))
+	s.tell(work.ShipStory{})
+	s.step(work.ShipPush)
+	s.report(work.Pushed{Task: "R", Gone: true})
+	s.status(story, work.Shippable)
+	s.remarks("the ship was stopped: main does not contain the landing l1 any more; ship again to land it anew")
+	if s.task("R").Landed != nil {
+		t.Error("it is landed still")
+	}
+	s.shipTo(work.ShipLand)
+	s.lands("R", func(id work.MergeID) work.Command { return work.Landed{Merge: id, Commit: "l2"} })
+	s.step(work.ShipPush)
+	if story.Ship.Commit != "l2" || s.task("R").Landed.Commit != "l2" {
+		t.Errorf("the ship is %+v", story.Ship)
+	}
+}
+
+// TestShip_TheTargetIsTheOneOfThePress, whatever the project's branch is later.
+func TestShip_TheTargetIsTheOneOfThePress(t *testing.T) {
+	s, story := shippable(t, whole)
+	s.shipTo(work.ShipPush)
+	s.tree("R").Project.Branch = "release"
+	s.pushed("R", "no")
+	s.tell(work.ShipStory{})
+	if story.Ship.Target != "main" {
+		t.Errorf("the target is %s", story.Ship.Target)
 	}
 }
 
@@ -296,6 +330,7 @@ func TestShip_ASmokeRunIsRepeatedAFewTimes(t *testing.T) {
 	s.report(work.Lose{Execution: x.ID, Fence: x.Fence})
 	s.status(story, work.DeployFailed)
 	s.tell(work.ShipStory{})
+	s.found("R")
 	s.step(work.ShipSmoke)
 	x = s.start("R")
 	s.report(work.Lose{Execution: x.ID, Fence: x.Fence})
@@ -393,6 +428,7 @@ func TestShip_StopDeploy(t *testing.T) {
 		s.remarks("the ship failed after the landing: the deployment was stopped by a person")
 		s.denied(work.StopDeploy{}, work.Illegal, "not_deploying")
 		s.tell(work.ShipStory{})
+		s.found("R")
 		s.step(work.ShipDeploy)
 	})
 	t.Run("not begun", func(t *testing.T) {

@@ -312,10 +312,15 @@ func checkedStatus(tree *work.Tree, root *work.Task) work.StoryStatus {
 			}
 		}
 	}
-	if tasks == 0 || tree.Invalid() {
+	if tree.Invalid() || (tasks == 0 && !builtItself(root)) {
 		return work.InProgress
 	}
 	return work.Shippable
+}
+
+// builtItself is true for a root that was sent back and has done the work on its own.
+func builtItself(root *work.Task) bool {
+	return root.AttemptNo > 1 && root.State == work.Completed && root.Result != nil && !root.Result.NoChanges
 }
 
 // checkOver is true when a checker or gate has spoken and no fix is open.

@@ -198,3 +198,10 @@ func (s *stage) shipTo(step work.ShipStep) {
 	}
 	s.step(step)
 }
+
+// found is what a ship that goes on is told first: its landing is there, and pushed.
+func (s *stage) found(root work.TaskID) {
+	s.t.Helper()
+	s.step(work.ShipPush)
+	s.report(work.Pushed{Task: root})
+}

@@ -266,6 +266,9 @@ func maySubmit(tree *Tree, t *Task) *Error {
 	if t.Apart() {
 		return illegal(t, DoSubmit)
 	}
+	if t.Book.Fresh {
+		return Errorf(Illegal, "task %s starts over: what lies in its workspace is not its own work", t.ID).WithReason("starts_over").WithHint("retry it, and work in the fresh workspace")
+	}
 	if t.Waiting(Blocked, OnConflict) {
 		if tree.OpenMerge(t.ID) != nil {
 			return Errorf(Illegal, "task %s is being landed", t.ID).WithReason("landing").WithHint("resolve the conflict and continue the merge, or abort it")

@@ -315,7 +315,7 @@ func ValidName(name string) bool { return validName(name) && name[0] != '-' && n
 // ValidBranch is true for names that git takes as a branch (the rules of
 // git check-ref-format --branch).
 func ValidBranch(name string) bool {
-	if name == "" || len(name) > 200 || name[0] == '-' || name == "@" || name == "HEAD" ||
+	if name == "" || len(name) > 200 || name[0] == '-' || strings.HasPrefix(name, "refs/") || name == "@" || name == "HEAD" ||
 		strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") || strings.HasSuffix(name, ".") {
 		return false
 	}

@@ -288,9 +288,11 @@ func (c PostponeTask) apply(s *Step) error {
 	}
 	t.ParentTaskID, t.Kind, t.StoryID = "", TopLevel, ""
 	t.Book = Book{
-		Executions: t.Book.Executions, Current: t.Book.Current, Base: t.Book.Base, Head: t.Book.Head,
-		Round: t.Book.Round + 1, Gone: t.Book.Gone,
+		Executions: t.Book.Executions, Current: t.Book.Current, Round: t.Book.Round + 1, Gone: t.Book.Gone,
+		// It began in the middle of a tree whose work nobody has accepted.
+		Fresh: t.Book.Began,
 	}
+	t.Result = nil
 	t.BlockedOn, t.Reason, t.WakeAt, t.Draft, t.Question = NotBlocked, "", time.Time{}, false, nil
 	return nil
 }
@@ -398,9 +400,24 @@ func (c PatchTask) apply(s *Step) error {
 		}
 		s.Tree.linkDependencies(&patched, t.DependsOn)
 	}
+	asks := c.Instructions != nil || c.AcceptanceCriteria != nil || c.Gates != nil
 	*t = patched
 	s.edit(t)
 	s.event("task.updated", t, nil)
+	if asks && t.State == Ready {
+		return s.reviewAgain(t)
+	}
+	return nil
+}
+
+// reviewAgain starts the review of READY work anew: something else is asked of it.
+func (s *Step) reviewAgain(t *Task) error {
+	if err := s.stopReview(t, "what is asked has changed"); err != nil {
+		return err
+	}
+	t.Book.Round++
+	t.Book.GateFaults = 0
+	t.BlockedOn, t.Hold, t.Reason, t.CheckerReport = NotBlocked, NoHold, "", ""
 	return nil
 }
 

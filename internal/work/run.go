@@ -176,7 +176,7 @@ func (c End) apply(s *Step) error {
 		s.startWaiting(t, x.Kind) // cancelled or retried meanwhile
 		return nil
 	}
-	t.Book.Losses, t.Book.Fresh = 0, false
+	t.Book.Losses = 0
 	t.Blockers = append(t.Blockers, c.Blockers...)
 	return s.follow(t, x, c)
 }

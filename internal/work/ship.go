@@ -3,6 +3,7 @@ package work
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -26,16 +27,31 @@ func (c ShipStory) apply(s *Step) error {
 	if resumed {
 		story.Ship.By, story.Ship.Error = s.Actor, ""
 	} else {
-		story.Ship, story.ValidationResult = &Ship{By: s.Actor, StartedAt: s.Now, Step: ShipAccept}, nil
+		before := story.Ship
+		story.Ship, story.ValidationResult = &Ship{By: s.Actor, StartedAt: s.Now, Target: s.Tree.Project.Branch, Step: ShipAccept}, nil
+		if before != nil {
+			story.Ship.Pull = before.Pull // it may have been merged while nobody looked
+		}
 		if err := s.acceptFlagged(); err != nil {
 			return err
 		}
 	}
 	s.storyChanged("ship.started", map[string]any{"step": story.Ship.Step, "reports": story.Ship.Reports})
 	if resumed {
-		return s.shipStep(story.Ship.Step)
+		return s.shipAgain()
 	}
 	return nil // the interpreter goes on
+}
+
+// shipAgain goes on where a ship stopped after the landing, once that is found to be
+// on its branch still: a person may have taken it back.
+func (s *Step) shipAgain() error {
+	ship := s.Tree.Story.Ship
+	if ship.MergeID == "" { // merged at a forge, which has the branch
+		return s.shipStep(ship.Step)
+	}
+	ship.Resume = ship.Step
+	return s.shipStep(ShipPush)
 }
 
 // mayShip refuses what is not SHIPPABLE, naming the ship that runs or ran.
@@ -116,7 +132,7 @@ func (s *Step) shipStep(step ShipStep) error {
 		if s.Tree.Project.ShipMode == ShipPullRequest && s.Tree.Project.Repository != "" {
 			return s.shipStep(ShipPull)
 		}
-		ship.MergeID = s.startMerge(root, "", false)
+		ship.MergeID = s.startMerge(root, ship.Target, false)
 	case ShipPull:
 		for _, part := range s.Tree.unlanded(root) {
 			ship.Reports = append(ship.Reports, s.Tree.Task(part.TaskID).Name+": a suggested improvement, which is not part of the pull request")
@@ -279,11 +295,12 @@ func (s *Step) shipStopped(m *Merge, why string) error {
 }
 
 // Pushed reports that the landed commit is at the remote, or that there is none;
-// a Failure says why it is not.
+// a Failure says why it is not. Gone is a landing that is not on its branch any more.
 type Pushed struct {
 	Task    TaskID
 	Remote  string
 	Failure string
+	Gone    bool
 }
 
 func (c Pushed) apply(s *Step) error {
@@ -291,13 +308,46 @@ func (c Pushed) apply(s *Step) error {
 	if err != nil {
 		return err
 	}
+	if c.Gone {
+		return s.shipTakenBack(root)
+	}
 	if c.Failure != "" {
 		return s.shipFailed("landed, but not pushed: " + c.Failure)
 	}
 	if c.Remote != "" {
 		s.event("story.pushed", root, map[string]any{"remote": c.Remote, "commit": story.Ship.Commit})
 	}
-	return s.shipStep(ShipDeploy)
+	next := cmp.Or(story.Ship.Resume, ShipDeploy)
+	if next == ShipPush {
+		next = ShipDeploy
+	}
+	story.Ship.Resume = ""
+	return s.shipStep(next)
+}
+
+// shipTakenBack returns a story whose landing somebody has taken back to where it can
+// be landed again.
+func (s *Step) shipTakenBack(root *Task) error {
+	target, commit := s.Tree.Story.Ship.Target, s.Tree.Story.Ship.Commit
+	for landed := range s.Tree.landedWith(root, commit) {
+		landed.Landed = nil
+		s.edit(landed)
+	}
+	return s.shipUndone(fmt.Sprintf("%s does not contain the landing %s any more; ship again to land it anew", target, commit))
+}
+
+// landedWith walks what a landing has brought to its branch.
+func (t *Tree) landedWith(root *Task, commit string) iter.Seq[*Task] {
+	return func(yield func(*Task) bool) {
+		if root.Landed != nil && root.Landed.Commit == commit && !yield(root) {
+			return
+		}
+		for c := range t.improvements(root) {
+			if c.Landed != nil && c.Landed.Commit == commit && !yield(c) {
+				return
+			}
+		}
+	}
 }
 
 // PullSeen reports how a story's pull request stands at the forge. Red holds the
@@ -327,9 +377,9 @@ func (c PullSeen) apply(s *Step) error {
 	case c.Pull.State == PullMerged:
 		commit := cmp.Or(c.Commit, c.Pull.Head) // a forge may not name the merge
 		story.Ship.Commit = commit
-		root.Landed = &Landing{Branch: s.Tree.Project.Branch, Commit: commit, At: s.Now}
+		root.Landed = &Landing{Branch: story.Ship.Target, Commit: commit, At: s.Now}
 		s.edit(root)
-		s.event("task.landed", root, map[string]any{"branch": s.Tree.Project.Branch, "commit": commit, "pull_request": c.Pull.URL})
+		s.event("task.landed", root, map[string]any{"branch": story.Ship.Target, "commit": commit, "pull_request": c.Pull.URL})
 		return s.shipStep(ShipDeploy)
 	case c.Pull.State == PullClosed:
 		return s.shipUndone("the pull request was closed without being merged: " + c.Pull.URL)

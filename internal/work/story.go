@@ -119,7 +119,9 @@ const (
 type Ship struct {
 	By        Actor       `json:"by"`
 	StartedAt time.Time   `json:"started_at"`
+	Target    string      `json:"target"` // the branch, as it was when Ship was pressed
 	Step      ShipStep    `json:"step"`
+	Resume    ShipStep    `json:"resume,omitempty"` // where a ship goes on once the landing is found again
 	MergeID   MergeID     `json:"merge_id,omitempty"`
 	Commit    string      `json:"commit,omitempty"` // landed
 	Execution ExecutionID `json:"execution_id,omitempty"`
