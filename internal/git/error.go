@@ -115,6 +115,7 @@ func classify(stderr string) (Kind, string) {
 		{"No space left on device", KindStorageFull, "free some disk space"},
 		{"Disk quota exceeded", KindStorageFull, "free some disk space"},
 		{"refusing to merge unrelated histories", KindUnrelated, ""},
+		{"couldn't find remote ref", KindBranchMissing, ""},
 		{"not a git repository", KindNotARepository, ""},
 		{"does not appear to be a git repository", KindUnreachable, "check the path or URL"},
 		{"could not read Username", KindAuthentication, credentialsHint},

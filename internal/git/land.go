@@ -214,6 +214,10 @@ func (v *Vault) buildLanding(ctx context.Context, s LandSpec, old string) (Lande
 			content = hash
 		}
 		commit, conflicts, err := v.mergeCommit(ctx, head, content, p.Commit, p.Message, p.Author)
+		if KindOf(err) == KindUnrelated {
+			err = fail(KindUnrelated, "%q and the work have no commit in common", s.Target).because(err).
+				hint("the target's history was rewritten: bring the old one back, or do the work anew")
+		}
 		if err != nil {
 			return Landed{}, err
 		}

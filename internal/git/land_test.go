@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -409,6 +410,19 @@ func TestB08Targets(t *testing.T) {
 	wantKind(t, err, KindBranchMissing)
 	if l.head("only/here") == "" { // one bad branch does not stop the rest
 		t.Error("fetching stopped")
+	}
+}
+
+// A target whose history was replaced by another is named as that.
+func TestLandOnRewrittenHistory(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	work := l.run("t", "echo x >x").Head
+	sh(t, l.repo, "git checkout -q --orphan new; git -c user.name=o -c user.email=o@x commit -qm anew; git branch -M main")
+	_, err := l.vault.Land(l.ctx(), l.landSpec("t", work))
+	wantKind(t, err, KindUnrelated)
+	if e, ok := errors.AsType[*Error](err); !ok || !strings.Contains(e.Hint, "history was rewritten") || strings.Contains(e.Message, "merge-tree") {
+		t.Errorf("it says %+v", e)
 	}
 }
 

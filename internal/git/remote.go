@@ -19,6 +19,7 @@ type PushSpec struct {
 	Branch  string // on the remote
 	Commit  string // of the vault
 	Old     string // where the branch must be now (full hash); "" expects nothing
+	New     bool   // the branch must not be there, unless it is at the commit already
 	Replace bool   // the commit need not follow what is there: for a branch that is ours, such as a story's
 }
 
@@ -71,8 +72,9 @@ func (v *Vault) Remote(ctx context.Context) (string, error) {
 // Push brings a commit of the vault to a branch of the remote, by
 // compare-and-swap with what it sees there. Unless Replace is set, the commit has
 // to follow what is there (KindNotFastForward). KindRefMoved: the branch is not at
-// Old, or moved while we pushed. Other kinds: KindPushRejected with the remote's
-// words, KindAuthentication, KindUnreachable, KindTimeout. It may be repeated.
+// Old, is there although it has to be New, or moved while we pushed. Other kinds:
+// KindPushRejected with the remote's words, KindAuthentication, KindUnreachable,
+// KindTimeout. It may be repeated.
 func (v *Vault) Push(ctx context.Context, s PushSpec) (Pushed, error) {
 	if err := ValidBranch(s.Branch); err != nil {
 		return Pushed{}, err
@@ -100,6 +102,8 @@ func (v *Vault) Push(ctx context.Context, s PushSpec) (Pushed, error) {
 	case out.Before == s.Commit:
 		out.Already = true
 		return out, nil
+	case s.New && out.Before != "":
+		return Pushed{}, fail(KindRefMoved, "%q of %s is there already, at %s", s.Branch, out.Remote, out.Before)
 	case s.Old != "" && out.Before != s.Old:
 		return Pushed{}, fail(KindRefMoved, "%q of %s is at %s, not at %s", s.Branch, out.Remote, orNone(out.Before), s.Old)
 	case out.Before != "" && !s.Replace:

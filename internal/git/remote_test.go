@@ -55,7 +55,9 @@ func TestPushToOrigin(t *testing.T) {
 		done   bool // nothing was to do
 	}{
 		{PushSpec{Commit: one, Old: two}, "", KindRefMoved, false}, // it is not there at all
-		{PushSpec{Commit: one}, "", "", false},
+		{PushSpec{Commit: one, New: true}, "", "", false},
+		{PushSpec{Commit: one, New: true}, one, "", true},           // a repetition
+		{PushSpec{Commit: two, New: true}, "", KindRefMoved, false}, // also where it would follow
 		{PushSpec{Commit: one}, one, "", true},
 		{PushSpec{Commit: one, Old: two}, one, "", true}, // a repetition after it had come from there
 		{PushSpec{Commit: two, Old: other}, "", KindRefMoved, false},

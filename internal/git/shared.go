@@ -8,7 +8,8 @@ import "context"
 const remotePrefix = "refs/claudomator/remote/"
 
 // FetchRemote brings a branch of the remote into the vault, past the source, and
-// returns its head. KindUnreachable when there is no remote.
+// returns its head. KindUnreachable when there is no remote, KindBranchMissing when
+// that has no such branch.
 func (v *Vault) FetchRemote(ctx context.Context, branch string) (string, error) {
 	if err := ValidBranch(branch); err != nil {
 		return "", err
@@ -29,6 +30,9 @@ func (v *Vault) FetchRemote(ctx context.Context, branch string) (string, error) 
 		args:   []opt{"fetch", "-q", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules", "--update-shallow"},
 		values: []string{url, "+refs/heads/" + branch + ":" + remotePrefix + branch}, env: v.env(), network: true,
 	})
+	if KindOf(err) == KindBranchMissing {
+		return "", fail(KindBranchMissing, "%s has no branch %q", DisplayURL(url), branch).because(err)
+	}
 	if err != nil {
 		return "", unreachable(url, err)
 	}
