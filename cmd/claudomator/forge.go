@@ -130,7 +130,9 @@ func forgeError(err error) error {
 	code := work.Conflict
 	switch f.Kind {
 	case forge.KindRateLimited:
-		return &engine.LaterError{At: cmp.Or(f.RetryAt, time.Now().Add(time.Minute)), Err: err}
+		e := work.Errorf(work.Exhausted, "%w", err).WithReason(string(f.Kind))
+		e.Hint = f.Hint
+		return &engine.LaterError{At: cmp.Or(f.RetryAt, time.Now().Add(time.Minute)), Err: e}
 	case forge.KindUnreachable, forge.KindBadAnswer: // a proxy before it may speak instead
 		code = work.Unavailable
 	case forge.KindUnauthenticated:

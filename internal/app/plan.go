@@ -25,6 +25,7 @@ type RunPlan struct {
 	Fresh     bool           // start again from the base; what is there is kept as a snapshot
 	Commands  []string       // what the server runs itself: gates, deployment, smoke validation
 	Facts     []string       // NAME=value of the server's own, for those commands
+	Target    string         // branch that has what is deployed or validated after that
 	Timeout   time.Duration
 	Budget    float64 // what it may cost, USD; 0: no limit
 	Refusal   error   // why it cannot be run at all: it is begun, and ended with this
@@ -58,7 +59,7 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 		plan.budget()
 		if !x.Kind.Own() {
 			plan.Commands = tree.Commands(t, x.Kind)
-			plan.Facts = facts(tree, x)
+			plan.shipped(tree)
 			return nil
 		}
 		return plan.say(tree, t, role)
@@ -66,14 +67,16 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 	return plan, err
 }
 
-// facts are what the commands of a ship need to know of it.
-func facts(tree *work.Tree, x *work.Execution) []string {
-	if tree.Story == nil || x.Kind != work.DeployRun && x.Kind != work.SmokeRun {
-		return nil
+// shipped tells the commands of a ship what they need to know of it.
+func (p *RunPlan) shipped(tree *work.Tree) {
+	x, story := p.Execution, tree.Story
+	if story == nil || story.Ship == nil || x.Kind != work.DeployRun && x.Kind != work.SmokeRun {
+		return
 	}
-	return []string{
-		"CLAUDOMATOR_STORY_ID=" + string(tree.Story.ID),
-		"CLAUDOMATOR_BRANCH=" + tree.Project.Branch,
+	p.Target = story.Ship.Target
+	p.Facts = []string{
+		"CLAUDOMATOR_STORY_ID=" + string(story.ID),
+		"CLAUDOMATOR_BRANCH=" + p.Target,
 		"CLAUDOMATOR_COMMIT=" + x.Commit,
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/claudomator/claudomator/internal/git"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -70,20 +69,17 @@ func (e *Engine) pullRequest(ctx context.Context, job int64, f work.Effect) erro
 		return nil // it was delivered again, and the later job goes on
 	}
 	report, err := e.seePull(ctx, s)
-	var again time.Duration
-	later, limited := errors.AsType[*LaterError](err)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return context.Cause(ctx) // the server stops: delivered again
-	case limited:
-		e.o.Log.Warn("the forge is asked again later", "task", f.Task, "at", later.At, "error", err)
-		return againError{max(later.At.Sub(e.o.Now()), e.o.PullPoll)}
-	case err != nil && passes(err) && s.known != nil && e.blind(f.Task) < e.o.PullLimit:
-		e.o.Log.Warn("look at a pull request", "task", f.Task, "error", err)
-		return againError{e.o.PullPoll}
-	case err != nil:
+	}
+	if wait := e.pullWait(f.Task, s, err); wait > 0 {
+		e.o.Log.Warn("the forge is asked again later", "task", f.Task, "in", wait, "error", err)
+		return againError{wait}
+	}
+	var again time.Duration
+	if err != nil {
 		report = work.PullSeen{Failure: explain(err)}
-	default:
+	} else {
 		e.seen(f.Task)
 		again = e.o.PullPoll
 	}
@@ -99,6 +95,26 @@ func (e *Engine) pullRequest(ctx context.Context, job int64, f work.Effect) erro
 		return nil
 	}
 	return againError{again}
+}
+
+// mostLimited is the longest time that a forge can ask for to be left alone.
+const mostLimited = time.Hour
+
+// pullWait is the time after which a forge that could not be asked is asked again; 0
+// when it is not: it has been away for too long, or waiting does not help.
+func (e *Engine) pullWait(task work.TaskID, s *shipment, err error) time.Duration {
+	later, limited := errors.AsType[*LaterError](err)
+	if err == nil || !limited && (s.known == nil || !passes(err)) {
+		return 0
+	}
+	left := e.o.PullLimit - e.blind(task)
+	switch {
+	case left <= 0:
+		return 0
+	case !limited:
+		return e.o.PullPoll
+	}
+	return max(e.o.PullPoll, min(later.At.Sub(e.o.Now()), left, mostLimited))
 }
 
 // follows makes a job the one that follows a pull request; false when a later one
@@ -140,139 +156,4 @@ func (e *Engine) seen(task work.TaskID) {
 	p := e.pulls[task]
 	p.blind = time.Time{}
 	e.pulls[task] = p
-}
-
-// shipment is what a pull request is made of, read from the tree.
-type shipment struct {
-	project work.Project
-	story   work.StoryID
-	known   *work.Pull // opened by this ship; nil: not yet
-	request PullRequest
-}
-
-func (e *Engine) shipment(ctx context.Context, f work.Effect) (*shipment, error) {
-	var s shipment
-	err := e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
-		if !tree.Ships(f.Task, work.ShipPull) {
-			return work.Errorf(work.Conflict, "task %s has no pull request to follow", f.Task).WithReason("stale")
-		}
-		root, story := tree.Task(f.Task), tree.Story
-		if root.Accepted == nil || root.Accepted.Commit != f.Commit {
-			return work.Errorf(work.Conflict, "commit %s is not what was accepted", f.Commit).WithReason("stale")
-		}
-		s = shipment{project: tree.Project, story: story.ID}
-		if p := story.Ship.Pull; p != nil {
-			known := *p
-			s.known = &known
-		}
-		s.request = PullRequest{
-			Forge: tree.Project.Forge, Branch: story.BranchName, Target: tree.Project.Branch, Commit: f.Commit,
-			Title: story.Name, Body: pullBody(tree, root),
-		}
-		return nil
-	})
-	return &s, err
-}
-
-// seePull opens the pull request, or looks at the one that this ship has opened.
-func (e *Engine) seePull(ctx context.Context, s *shipment) (work.PullSeen, error) {
-	v, err := e.vaults.get(ctx, s.project)
-	if err != nil {
-		return work.PullSeen{}, err
-	}
-	if s.request.Remote, err = v.Remote(ctx); err != nil {
-		return work.PullSeen{}, err
-	}
-	switch {
-	case s.request.Branch == s.request.Target: // the project's branch has changed since
-		return work.PullSeen{}, work.Errorf(work.Invalid, "branch %q is the one that it is to be merged into", s.request.Branch).WithReason("branch_taken").
-			WithHint("give the story another one: claudomator story set %s --branch BRANCH", s.story)
-	case s.request.Remote == "":
-		return work.PullSeen{}, work.Errorf(work.Invalid, "the repository has no remote to open it at").WithReason("no_remote").
-			WithHint("add one called origin, or ship directly: claudomator project set NAME --ship-mode \"\"")
-	case e.o.Forge == nil:
-		return work.PullSeen{}, work.Errorf(work.Invalid, "no forge is set up").WithReason("no_forge").
-			WithHint("ship directly: claudomator project set NAME --ship-mode \"\"")
-	case s.known == nil:
-		var seen work.PullSeen
-		err := e.paced(ctx, func() (err error) {
-			seen, err = e.openPull(ctx, v, s)
-			return err
-		})
-		return seen, err
-	}
-	look, err := e.o.Forge.Look(ctx, s.request, s.known.Number)
-	_, limited := errors.AsType[*LaterError](err)
-	if err != nil && (look.Pull.State == "" || limited || passes(err)) {
-		return work.PullSeen{}, err
-	}
-	if err != nil { // it can be followed without its checks
-		look.Pull.Checks = "unknown: " + explain(err)
-	}
-	seen := work.PullSeen{Pull: look.Pull, Commit: look.Commit, Red: look.Red}
-	if look.Pull.State == work.PullOpen && look.Pull.Head != s.request.Commit {
-		seen.Red = "" // checks of another commit say nothing of what was accepted
-	}
-	if look.Pull.State == work.PullMerged {
-		// Merged it is, whatever comes of this: the deployment looks for it again.
-		if err := e.paced(ctx, func() error { return bring(ctx, v, s.request.Target, look.Commit) }); err != nil {
-			e.o.Log.Warn("fetch what was merged", "story", s.story, "commit", look.Commit, "error", err)
-		}
-	}
-	return seen, nil
-}
-
-// openPull pushes the story's branch and opens its pull request.
-func (e *Engine) openPull(ctx context.Context, v *git.Vault, s *shipment) (work.PullSeen, error) {
-	if err := e.pushStory(ctx, v, s); err != nil {
-		return work.PullSeen{}, err
-	}
-	opened, err := e.o.Forge.Open(ctx, s.request)
-	if err != nil {
-		return work.PullSeen{}, err
-	}
-	opened.Head, opened.State = s.request.Commit, work.PullOpen // a forge may need a moment to see the push
-	return work.PullSeen{Pull: opened}, nil
-}
-
-// pushStory brings the story's branch at the remote to what was accepted. It replaces
-// only what an earlier ship has put there: what others have pushed since, or a branch
-// of theirs that has the name, is not overwritten.
-func (e *Engine) pushStory(ctx context.Context, v *git.Vault, s *shipment) error {
-	ours := "refs/claudomator/pushed/" + string(s.story)
-	old, err := refOf(ctx, v, ours)
-	if err != nil {
-		return err
-	}
-	_, err = v.Push(ctx, git.PushSpec{Branch: s.request.Branch, Commit: s.request.Commit, Old: old, Replace: old != ""})
-	if git.KindOf(err) == git.KindRefMoved && old != "" { // removed, or gone on with
-		_, err = v.Push(ctx, git.PushSpec{Branch: s.request.Branch, Commit: s.request.Commit})
-	}
-	if git.KindOf(err) == git.KindNotFastForward {
-		return work.Errorf(work.Conflict, "the remote's branch %q has commits that are not the story's", s.request.Branch).WithReason("foreign_branch").
-			WithHint("take them away from it, or give the story another branch")
-	}
-	if err != nil || old == s.request.Commit {
-		return err
-	}
-	return v.SetRef(ctx, ours, s.request.Commit, old)
-}
-
-// bring makes sure that what a forge has merged is in the vault. The source may be a
-// repository on this machine that knows nothing of it yet.
-func bring(ctx context.Context, v *git.Vault, branch, commit string) error {
-	if _, err := v.Resolve(ctx, commit); git.KindOf(err) != git.KindBranchMissing {
-		return err
-	}
-	if err := v.Fetch(ctx); err != nil {
-		return err
-	}
-	if _, err := v.Resolve(ctx, commit); git.KindOf(err) != git.KindBranchMissing {
-		return err
-	}
-	if _, err := v.FetchRemote(ctx, branch); err != nil {
-		return err
-	}
-	_, err := v.Resolve(ctx, commit)
-	return err
 }

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +24,7 @@ type forge struct {
 	opened []engine.PullRequest // newly, not found
 	state  work.PullState
 	merged string
+	head   string // as it says; "": where the branch is
 	red    string // of head
 	fails  []error
 	looks  int
@@ -35,17 +38,18 @@ func (f *forge) Open(_ context.Context, r engine.PullRequest) (work.Pull, error)
 	}
 	if f.state != "open" {
 		f.opened = append(f.opened, r)
-		f.state = "open"
+		f.state, f.head = "open", ""
 	}
 	return f.pull(), nil
 }
 
 func (f *forge) pull() work.Pull {
 	n := len(f.opened)
-	return work.Pull{
-		Number: n, URL: fmt.Sprintf("https://forge.test/o/r/pulls/%d", n), State: f.state, Checks: "pending",
-		Head: f.git("--git-dir", f.origin, "rev-parse", "refs/heads/"+f.opened[n-1].Branch),
+	head := f.head
+	if head == "" {
+		head = f.git("--git-dir", f.origin, "rev-parse", "refs/heads/"+f.opened[n-1].Branch)
 	}
+	return work.Pull{Number: n, URL: fmt.Sprintf("https://forge.test/o/r/pulls/%d", n), State: f.state, Checks: "pending", Head: head}
 }
 
 func (f *forge) fail() error {
@@ -79,12 +83,23 @@ func (f *forge) set(change func()) {
 // merge merges the open pull request, as a person does at the forge.
 func (f *forge) merge(w *world) string {
 	w.Helper()
+	return f.mergeBy(w, "git merge -q --no-ff --no-edit $head")
+}
+
+// mergeBy does it with a script in a clone, whose HEAD it then names as the merge;
+// $head is the branch.
+func (f *forge) mergeBy(w *world, script string) string {
+	w.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	dir := w.T.TempDir()
 	w.git("clone", "-q", f.origin, dir)
-	w.git("-C", dir, "-c", "user.name=o", "-c", "user.email=o@x", "merge", "-q", "--no-ff", "--no-edit", "origin/"+f.opened[len(f.opened)-1].Branch)
-	w.git("-C", dir, "push", "-q")
+	cmd := exec.Command("sh", "-ec", script+"; git push -q origin HEAD:main") //nolint:gosec // the script is the test's
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "head=origin/"+f.opened[len(f.opened)-1].Branch,
+		"GIT_AUTHOR_NAME=o", "GIT_AUTHOR_EMAIL=o@x", "GIT_COMMITTER_NAME=o", "GIT_COMMITTER_EMAIL=o@x")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.Fatalf("merge: %v\n%s", err, out)
+	}
 	f.state, f.merged = "merged", w.git("-C", dir, "rev-parse", "HEAD")
 	return f.merged
 }
@@ -101,6 +116,15 @@ func pulled(t *testing.T, plan *work.Plan) (*tale, *forge) {
 	}), f
 }
 
+// opened waits until a pull request of what is accepted now is open.
+func (s *tale) opened() {
+	s.Helper()
+	s.meets(func(tree *work.Tree) bool {
+		p := tree.Story.Ship.Pull
+		return tree.Story.Status == work.Shipping && p != nil && p.State == work.PullOpen && p.Head == tree.Current(tree.Root()).Accepted.Commit
+	})
+}
+
 // look lets the story look at its pull request now: scheduled jobs move slowly.
 func (s *tale) look() {
 	s.Helper()
@@ -115,7 +139,7 @@ func TestShipByPullRequest(t *testing.T) {
 	plan.Spec = "A file called one."
 	s, f := pulled(t, plan)
 	s.must(work.ShipStory{})
-	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+	s.opened()
 	first := s.current().Accepted.Commit
 	if story, ship := s.story(); story.Status != work.Shipping || ship.Pull.Head != first || ship.Pull.Number != 1 || ship.Pull.URL == "" {
 		t.Errorf("%s, %+v", story.Status, ship.Pull)
@@ -142,7 +166,7 @@ func TestShipByPullRequest(t *testing.T) {
 	f.set(func() { f.red = "" })
 	s.shippable()
 	s.must(work.ShipStory{})
-	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+	s.opened()
 	second := s.current().Accepted.Commit
 	if got := s.git("-C", f.origin, "rev-parse", "story/small"); got != second || second == first || len(f.opened) != 1 {
 		t.Errorf("the remote's story branch is at %s, want %s; %d opened", got, second, len(f.opened))
@@ -167,12 +191,12 @@ func TestPullRequestThatEndsOtherwise(t *testing.T) {
 		error string
 	}{
 		"closed": {func(s *tale, f *forge) {
-			s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+			s.opened()
 			f.set(func() { f.state = "closed" })
 			s.look()
 		}, "closed without being merged"},
 		"removed": {func(s *tale, f *forge) {
-			s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+			s.opened()
 			f.set(func() { f.fails = []error{work.Errorf(work.NotFound, "there is no such pull request")} })
 			s.look()
 		}, "there is no such pull request"},
@@ -185,7 +209,7 @@ func TestPullRequestThatEndsOtherwise(t *testing.T) {
 				t.Errorf("%+v", ship)
 			}
 			s.must(work.ShipStory{}) // and once more
-			s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+			s.opened()
 			f.merge(s.world)
 			s.look()
 			s.is(work.Deployed)
@@ -211,6 +235,7 @@ func TestPullRequestThatCannotBeOpened(t *testing.T) {
 			s.git("-C", f.origin, "branch", "story/small", "main")
 			s.elsewhere(f.origin, "story/small", "b")
 		}, "not the story's"},
+		"a branch of others that could be followed": {func(s *tale, f *forge) { s.git("-C", f.origin, "branch", "story/small", "main") }, "not the story's"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, f := pulled(t, small())
@@ -238,7 +263,7 @@ func TestPullRequestOutlivesAFaultOfTheForge(t *testing.T) {
 	until := time.Now().Add(2 * time.Second)
 	f.fails = []error{work.Errorf(work.Unavailable, "away"), &engine.LaterError{At: until, Err: work.Errorf(work.Exhausted, "too many requests")}}
 	s.must(work.ShipStory{})
-	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+	s.opened()
 	if opened := time.Now(); opened.Before(until) {
 		t.Errorf("it was asked %s before the instant that the forge named", until.Sub(opened))
 	}
@@ -269,7 +294,7 @@ func TestPullRequestOfAForgeThatStaysAway(t *testing.T) {
 	}
 	s.start()
 	s.must(work.ShipStory{})
-	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+	s.opened()
 	f.set(func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), 100) })
 	before := time.Now()
 	s.eventually("the end of the ship", func() bool {
@@ -288,7 +313,7 @@ func TestPullRequestOfAForgeThatStaysAway(t *testing.T) {
 func TestPullRequestThatOthersGoOnWith(t *testing.T) {
 	s, f := pulled(t, small())
 	s.must(work.ShipStory{})
-	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+	s.opened()
 	theirs := s.elsewhere(f.origin, "story/small", "b")
 	f.set(func() { f.red = "broken by what was added" })
 	s.look()
@@ -312,7 +337,7 @@ func TestPullRequestThatOthersGoOnWith(t *testing.T) {
 func TestPullRequestIsFollowedOnce(t *testing.T) {
 	s, f := pulled(t, small())
 	s.must(work.ShipStory{})
-	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+	s.opened()
 	following := func() (jobs int) {
 		const query = `SELECT COUNT(*) FROM river_job WHERE json_extract(args, '$.kind') = 'pull_request' AND state IN ('available', 'scheduled', 'running', 'retryable')`
 		if err := s.store.DB().QueryRowContext(s.ctx, query).Scan(&jobs); err != nil {

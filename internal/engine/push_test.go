@@ -187,7 +187,7 @@ func TestShipToAURL(t *testing.T) {
 		f := &forge{origin: w.origin(), git: w.tryGit}
 		w.quickly(func(o *engine.Options) { o.Forge = f })
 		s := at(w, f, work.ShipPullRequest)
-		s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull != nil })
+		s.opened()
 		f.merge(w)
 		s.look()
 		deployed(s)

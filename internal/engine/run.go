@@ -175,7 +175,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	case work.SubmitRun:
 		return r.byHand(ctx)
 	case work.DeployRun, work.SmokeRun: // it may have been merged elsewhere
-		if err := bring(ctx, r.vault, p.Project.Branch, p.Base); err != nil {
+		if err := bring(ctx, r.vault, p.Target, p.Base); err != nil {
 			return err
 		}
 	case work.AgentRun, work.GateRun:

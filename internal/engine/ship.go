@@ -58,21 +58,23 @@ func (e *Engine) push(ctx context.Context, f work.Effect) error {
 	}
 	defer release()
 	var project work.Project
+	var target string
 	err = e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
 		if !tree.Ships(f.Task, work.ShipPush) || tree.Story.Ship.Commit != f.Commit {
 			return work.Errorf(work.Conflict, "task %s has nothing to push", f.Task).WithReason("stale")
 		}
-		project = tree.Project
+		project, target = tree.Project, tree.Story.Ship.Target
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	report := work.Pushed{Task: f.Task}
+	var report work.Pushed
 	err = e.paced(ctx, func() (err error) {
-		report.Remote, err = e.pushTarget(ctx, project, f.Commit)
+		report, err = e.pushTarget(ctx, project, target, f.Commit)
 		return err
 	})
+	report.Task = f.Task
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // the server stops: delivered again
 	}
@@ -84,33 +86,49 @@ func (e *Engine) push(ctx context.Context, f work.Effect) error {
 	})
 }
 
-// pushTarget pushes a landed commit to the project's branch at the remote, "" when
-// there is none. Where the remote has gone on, and the project's repository has
-// taken that in since the landing, its branch is pushed instead, with the commit in
-// it.
-func (e *Engine) pushTarget(ctx context.Context, p work.Project, commit string) (remote string, err error) {
+// pushTarget pushes a landed commit to its branch at the remote, once it is seen that
+// the project's repository has it there still. Where the remote has gone on, and the
+// repository has taken that in since the landing, its branch is pushed instead, with
+// the commit in it.
+func (e *Engine) pushTarget(ctx context.Context, p work.Project, target, commit string) (work.Pushed, error) {
+	if p.Repository == "" {
+		return work.Pushed{}, nil
+	}
 	v, err := e.vaults.get(ctx, p)
 	if err != nil {
-		return "", err
+		return work.Pushed{}, err
 	}
-	got, err := v.Push(ctx, git.PushSpec{Branch: p.Branch, Commit: commit})
+	head, err := v.BranchHead(ctx, target)
+	if kind := git.KindOf(err); kind == git.KindBranchMissing || kind == git.KindNoCommits {
+		return work.Pushed{Gone: true}, nil
+	}
+	if err != nil {
+		return work.Pushed{}, err
+	}
+	if in, err := v.Contains(ctx, commit, head); err != nil || !in {
+		return work.Pushed{Gone: err == nil}, err
+	}
+	got, err := v.Push(ctx, git.PushSpec{Branch: target, Commit: commit})
 	if git.KindOf(err) != git.KindNotFastForward {
-		return got.Remote, err
+		return work.Pushed{Remote: got.Remote}, err
 	}
 	refused := err
-	head, err := v.BranchHead(ctx, p.Branch)
+	there, err := v.FetchRemote(ctx, target)
 	if err != nil {
-		return "", err
+		return work.Pushed{}, err
 	}
-	in, err := v.Contains(ctx, commit, head)
-	if err != nil {
-		return "", err
+	in, err := v.Contains(ctx, commit, there)
+	switch {
+	case err != nil:
+		return work.Pushed{}, err
+	case in: // an earlier push has brought it there, and others have gone on
+		url, err := v.Remote(ctx)
+		return work.Pushed{Remote: git.DisplayURL(url)}, err
+	case head == commit:
+		return work.Pushed{}, refused
 	}
-	if !in || head == commit {
-		return "", refused
-	}
-	got, err = v.Push(ctx, git.PushSpec{Branch: p.Branch, Commit: head})
-	return got.Remote, err
+	got, err = v.Push(ctx, git.PushSpec{Branch: target, Commit: head})
+	return work.Pushed{Remote: got.Remote}, err
 }
 
 const pushTries = 4
