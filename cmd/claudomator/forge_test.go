@@ -84,8 +84,8 @@ func TestForgeOfAProject(t *testing.T) {
 	}
 	status = http.StatusTooManyRequests
 	_, err = p.Look(t.Context(), r, 7)
-	if later, ok := errors.AsType[*engine.LaterError](err); !ok || time.Until(later.At) < 30*time.Second {
-		t.Errorf("at 429: %v", err)
+	if later, ok := errors.AsType[*engine.LaterError](err); !ok || time.Until(later.At) < 30*time.Second || work.CodeOf(err) != work.Exhausted {
+		t.Errorf("at 429: %v, code %s", err, work.CodeOf(err))
 	}
 }
 
