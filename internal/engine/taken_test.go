@@ -69,3 +69,47 @@ func TestShipGoesOnWithItsTarget(t *testing.T) {
 		t.Errorf("the remote has %q", got)
 	}
 }
+
+// The story's branch at the remote is made anew where it was removed; one that others
+// have made in its place, or that has the story's new name, is theirs.
+func TestStoryBranchThatWasRemoved(t *testing.T) {
+	for name, test := range map[string]struct {
+		play  func(s *tale, f *forge)
+		error string
+	}{
+		"and no more": {func(*tale, *forge) {}, ""},
+		"and made by others": {func(s *tale, f *forge) {
+			s.git("-C", f.origin, "branch", "story/small", "main") // what is accepted follows it
+		}, "not the story's"},
+		"and renamed": {func(s *tale, f *forge) {
+			name := "story/large"
+			s.git("-C", f.origin, "branch", name, "main")
+			s.must(work.EditStory{BranchName: &name})
+		}, "not the story's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, f := pulled(t, small())
+			s.must(work.ShipStory{})
+			s.opened()
+			f.set(func() { f.state = "closed" })
+			s.look()
+			s.is(work.Shippable)
+			s.git("-C", f.origin, "branch", "-D", "story/small")
+			test.play(s, f)
+			s.must(work.RejectTask{Task: s.current().ID, Comment: "more"})
+			s.shippable()
+			s.must(work.ShipStory{})
+			if test.error != "" {
+				s.meets(func(tree *work.Tree) bool { return tree.Story.Status == work.Shippable })
+				if _, ship := s.story(); !strings.Contains(ship.Error, test.error) || len(f.opened) != 1 {
+					t.Errorf("%+v, %d opened", ship, len(f.opened))
+				}
+				return
+			}
+			s.opened()
+			if got := s.git("-C", f.origin, "rev-parse", "story/small"); got != s.current().Accepted.Commit || len(f.opened) != 2 {
+				t.Errorf("the branch is at %s, %d opened", got, len(f.opened))
+			}
+		})
+	}
+}
