@@ -85,7 +85,7 @@ func TestShip_APullRequest(t *testing.T) {
 		s, story := begin(t)
 		s.report(work.PullSeen{Task: "R", Failure: "401"})
 		s.status(story, work.Shippable)
-		s.remarks("the ship was stopped: no pull request: 401")
+		s.remarks("the ship was stopped: pull request: 401")
 	})
 	t.Run("without a repository it is landed", func(t *testing.T) {
 		s, _ := shippable(t, pulls, noRepo)

@@ -366,7 +366,7 @@ func (c PullSeen) apply(s *Step) error {
 		return err
 	}
 	if c.Failure != "" {
-		return s.shipUndone("no pull request: " + c.Failure)
+		return s.shipUndone("pull request: " + c.Failure)
 	}
 	if known := story.Ship.Pull; known == nil || *known != c.Pull {
 		pull := c.Pull
