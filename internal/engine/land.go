@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudomator/claudomator/internal/git"
 	"github.com/claudomator/claudomator/internal/work"
@@ -164,11 +166,36 @@ func (e *Engine) land(ctx context.Context, f work.Effect) error {
 	case got.Nothing:
 		return e.landed(ctx, f, "")
 	}
+	got = e.followed(ctx, v, l.spec, got)
 	for _, w := range got.Warnings {
 		e.o.Log.Warn("landing", "merge", f.Merge, "warning", w.Message, "paths", w.Paths)
 	}
 	return e.landed(ctx, f, got.Commit)
 }
+
+// followed tries again where the target has moved and its checkout could not follow:
+// one left behind looks like a person's edits, and every later landing is refused.
+func (e *Engine) followed(ctx context.Context, v *git.Vault, spec git.LandSpec, got git.Landed) git.Landed {
+	behind := func(w git.Warning) bool { return w.Kind == git.WarnCheckoutStale }
+	for wait := followPause; slices.ContainsFunc(got.Warnings, behind) && wait <= 32*followPause; wait *= 2 {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-e.stop.Done(): // the next start finds it
+			timer.Stop()
+			return got
+		}
+		again, err := v.Land(ctx, spec) // finds that it has landed, and brings the checkout along
+		if err != nil {
+			e.o.Log.Warn("bring the checkout along", "target", spec.Target, "error", err)
+			continue
+		}
+		got = again
+	}
+	return got
+}
+
+const followPause = 100 * time.Millisecond
 
 // unopened removes the workspace of a conflict that was opened, perhaps in part,
 // and not reported: nobody was told of it, and next time there may be no conflict.

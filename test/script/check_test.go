@@ -318,7 +318,7 @@ func (w *world) leftovers() []process {
 			}
 		}
 		cwd, _ := os.Readlink(dir + "/cwd")
-		stray := strings.HasPrefix(cwd, w.path("data/workspaces")+"/")
+		stray := strings.HasPrefix(cwd, w.path("data/workspaces")+"/") && !w.works(dir)
 		if p.execution == "" && !stray {
 			continue
 		}
@@ -329,4 +329,14 @@ func (w *world) leftovers() []process {
 		}
 	}
 	return list
+}
+
+// works is true for a process of the server that runs, such as the git command that
+// prepares a workspace just now.
+func (w *world) works(proc string) bool {
+	if w.server == nil {
+		return false
+	}
+	status, _ := os.ReadFile(proc + "/status")
+	return strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", w.server.PID()))
 }
