@@ -105,6 +105,39 @@ func TestPullRequestKeepsItsTarget(t *testing.T) {
 	}
 }
 
+// A merge that is taken back at the remote before its deployment has worked is neither
+// deployed again nor called so: the story can be shipped anew.
+func TestMergeThatWasTakenBack(t *testing.T) {
+	s, f := pulled(t, small(), func(p *work.Project) { p.Deploy = `test -e "$OUT/power" && ` + p.Deploy })
+	before := s.git("-C", f.origin, "rev-parse", "main")
+	s.must(work.ShipStory{})
+	s.opened()
+	f.merge(s.world)
+	s.look()
+	s.is(work.DeployFailed)
+	s.git("-C", f.origin, "update-ref", "refs/heads/main", before)
+	s.keep("power")
+	s.must(work.ShipStory{})
+	if ship := s.is(work.Shippable); !strings.Contains(ship.Error, "does not contain the landing") || s.current().Landed != nil || s.kept("deployed") != "" {
+		t.Errorf("%+v, landed %+v, deployed %q", ship, s.current().Landed, s.kept("deployed"))
+	}
+}
+
+// The same merge, there still, is deployed.
+func TestMergeThatIsThereStill(t *testing.T) {
+	s, f := pulled(t, small(), func(p *work.Project) { p.Deploy = `test -e "$OUT/power" && ` + p.Deploy })
+	s.must(work.ShipStory{})
+	s.opened()
+	merged := f.merge(s.world)
+	s.look()
+	s.is(work.DeployFailed)
+	s.keep("power")
+	s.must(work.ShipStory{})
+	if ship := s.is(work.Deployed); ship.Commit != merged || len(f.opened) != 1 || !strings.HasPrefix(s.kept("deployed"), merged) {
+		t.Errorf("%+v, %d opened, deployed %q", ship, len(f.opened), s.kept("deployed"))
+	}
+}
+
 // What became of a pull request while nobody followed it is seen by the next ship.
 func TestPullRequestThatNobodyFollowed(t *testing.T) {
 	unfollowed := func(t *testing.T) (*tale, *forge) {

@@ -78,7 +78,8 @@ func (e *Engine) pullRequest(ctx context.Context, job int64, f work.Effect) erro
 	}
 	var again time.Duration
 	if err != nil {
-		report = work.PullSeen{Failure: explain(err)}
+		w, known := work.AsError(err)
+		report = work.PullSeen{Failure: explain(err), Gone: known && w.Reason == notMerged}
 	} else {
 		e.seen(f.Task)
 		again = e.o.PullPoll

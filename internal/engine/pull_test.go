@@ -105,7 +105,7 @@ func (f *forge) mergeBy(w *world, script string) string {
 }
 
 // pulled is a SHIPPABLE story of a project that ships by pull requests.
-func pulled(t *testing.T, plan *work.Plan) (*tale, *forge) {
+func pulled(t *testing.T, plan *work.Plan, change ...func(*work.Project)) (*tale, *forge) {
 	t.Helper()
 	w := newWorld(t, 4)
 	f := &forge{origin: w.origin(), git: w.tryGit}
@@ -113,6 +113,9 @@ func pulled(t *testing.T, plan *work.Plan) (*tale, *forge) {
 	return w.ready(plan, func(p *work.Project) {
 		p.ShipMode, p.Forge = work.ShipPullRequest, work.Forge{Kind: "gitea"}
 		p.Deploy = `echo "$CLAUDOMATOR_COMMIT $(git --version >/dev/null; ls | tr '\n' ' ')" >>"$OUT/deployed"`
+		for _, c := range change {
+			c(p)
+		}
 	}), f
 }
 

@@ -37,6 +37,7 @@ type world struct {
 	patience time.Duration         // for what is awaited; 0: 30 s, or a virtual day
 	crashed  bool                  // the server is being killed: its last words do not count
 	wrap     func(*engine.Options) // what the next start puts between engine and server
+	program  string                // git of the next start; empty: the real one
 	stop     func()
 
 	queue     *engine.Queue
@@ -109,7 +110,7 @@ func (w *world) start() {
 	}
 	host, err := sandbox.Open(sandbox.Options{StateDir: filepath.Join(w.dir, "runs")})
 	must(err)
-	g, err := git.New(w.Context(), git.Options{Environ: os.Environ()})
+	g, err := git.New(w.Context(), git.Options{Program: w.program, Environ: os.Environ()})
 	must(err)
 	vaults := engine.NewVaults(g, w.dir)
 	queue := engine.NewQueue()

@@ -283,13 +283,12 @@ func TestPlan_WithoutTasksTheRootRuns(t *testing.T) {
 }
 
 func TestPlan_TheRootsInstructionsAreGoalElseSpecElseName(t *testing.T) {
-	for want, in := range map[string]work.StoryInput{
+	for want, p := range map[string]work.Plan{
 		"g": {Name: "n", Goal: " g ", Spec: "s"}, "s": {Name: "n", Spec: " s "}, "n": {Name: " n "},
 	} {
 		t.Run(want, func(t *testing.T) {
 			s := newStage(t)
-			in.Plan = &work.Plan{Name: in.Name}
-			s.write(in)
+			s.write(work.StoryInput{Plan: &p})
 			s.tell(work.ApproveStory{})
 			if got := s.task("R").Agent.Instructions; got != want {
 				t.Errorf("told %q", got)

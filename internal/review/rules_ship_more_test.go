@@ -51,6 +51,37 @@ func TestShip_APullRequest(t *testing.T) {
 			t.Errorf("it runs %+v", x)
 		}
 	})
+	// A ship that goes on looks for the merge first: somebody may have taken it back.
+	again := func(t *testing.T) (*stage, *work.Story) {
+		s, story := begin(t)
+		s.seen("R", "merged", "passed", "")
+		s.run("R", gates(false))
+		s.status(story, work.DeployFailed)
+		s.tell(work.ShipStory{})
+		s.step(work.ShipPull)
+		return s, story
+	}
+	t.Run("merged, and there still", func(t *testing.T) {
+		s, _ := again(t)
+		s.seen("R", "merged", "passed", "")
+		s.step(work.ShipDeploy)
+	})
+	t.Run("merged, and taken back", func(t *testing.T) {
+		s, story := again(t)
+		s.report(work.PullSeen{Task: "R", Failure: "it is not on branch main", Gone: true})
+		s.status(story, work.Shippable)
+		if s.task("R").Landed != nil || !strings.Contains(s.item(), "does not contain the landing f1") {
+			t.Errorf("landed %+v, the inbox says %q", s.task("R").Landed, s.item())
+		}
+	})
+	t.Run("merged, and not to be asked", func(t *testing.T) {
+		s, story := again(t)
+		s.report(work.PullSeen{Task: "R", Failure: "no answer"})
+		s.status(story, work.DeployFailed)
+		if s.task("R").Landed == nil {
+			t.Error("what was landed is forgotten")
+		}
+	})
 	t.Run("red", func(t *testing.T) {
 		s, story := begin(t)
 		s.seen("R", "open", "failed", "lint: line 3")

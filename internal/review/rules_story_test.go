@@ -331,7 +331,7 @@ func TestStory_CheckedWithNothingLeftAsksAPerson(t *testing.T) {
 func TestStory_CancelInEveryStatus(t *testing.T) {
 	over := func(s *stage, story *work.Story) {
 		s.t.Helper()
-		s.tell(work.CancelStory{Reason: "not needed"})
+		s.tell(work.CancelStory{})
 		s.status(story, work.StoryCancelled)
 		s.acts()
 		s.listed("R")
@@ -363,7 +363,7 @@ func TestStory_CancelInEveryStatus(t *testing.T) {
 		over(s, story)
 		s.stops(planner)
 		s.is(planner+" CANCELLED", "R CANCELLED")
-		if s.task("R").Reason != "not needed" {
+		if s.task("R").Reason != "its story was cancelled" {
 			t.Errorf("the root says %q", s.task("R").Reason)
 		}
 	})

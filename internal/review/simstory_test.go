@@ -2,6 +2,7 @@ package review_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -153,18 +154,29 @@ func (s *sim) storyCommand(tree *work.Tree, act work.Act) work.Command {
 // push brings what was landed to the remote, or not.
 func (s *sim) push(tree *work.Tree, e work.Effect) {
 	c := work.Pushed{Task: e.Task, Remote: pick(s, "origin", "")}
-	if s.one(4) {
+	switch {
+	case s.one(4):
 		c.Failure = "no credentials"
+	case s.one(6):
+		c.Gone = true
 	}
 	err := s.do(tree, work.System(), c)
-	s.say("push %s: %q %v", e.Commit, c.Failure, err)
+	if c.Gone && err == nil {
+		s.takenBack()
+	}
+	s.say("push %s: %q gone %v %v", e.Commit, c.Failure, c.Gone, err)
 	s.stale(err)
+}
+
+// takenBack forgets what was landed: it may be landed anew.
+func (s *sim) takenBack() {
+	maps.DeleteFunc(s.told, func(key string, _ int) bool { return strings.HasPrefix(key, "landed ") })
 }
 
 // pull looks at a pull request, which is followed until it is closed.
 func (s *sim) pullRequest(tree *work.Tree, e work.Effect) {
 	c := work.PullSeen{Task: e.Task, Pull: work.Pull{Number: 1, URL: "u", Head: e.Commit, State: "merged", Checks: "passed"}, Commit: "merged." + e.Commit}
-	switch s.choose(7) {
+	switch s.choose(8) {
 	case 0, 1:
 	case 2, 3:
 		c.Pull.State = "open"
@@ -175,8 +187,13 @@ func (s *sim) pullRequest(tree *work.Tree, e work.Effect) {
 		c.Pull.State = "closed"
 	case 6:
 		c.Failure = "401"
+	case 7:
+		c.Failure, c.Gone = "it is not on main", true
 	}
 	err := s.do(tree, work.System(), c)
+	if c.Gone && err == nil {
+		s.takenBack()
+	}
 	s.say("pull request for %s: %s %q %q %v", e.Commit, c.Pull.State, c.Red, c.Failure, err)
 	s.stale(err)
 }

@@ -9,30 +9,29 @@ import (
 // Plan is what a story is to be built from: written by a planner or a person,
 // approved by a person. The JSON names are those of a plan file.
 type Plan struct {
-	Name               string      `json:"name" yaml:"name" doc:"Short title of the story"`
-	ProjectID          string      `json:"project_id,omitempty" yaml:"project_id" doc:"Project, by id or name; needed only where nothing else says it"`
-	Goal               string      `json:"goal,omitempty" yaml:"goal" doc:"What is wanted, in a person's words"`
-	BranchName         string      `json:"branch_name,omitempty" yaml:"branch_name" doc:"Branch of the result, such as story/short-name; from the name when left out"`
-	Spec               string      `json:"spec,omitempty" yaml:"spec" doc:"What is to be built, precisely; every judge sees it"`
-	AcceptanceCriteria []string    `json:"acceptance_criteria,omitempty" yaml:"acceptance_criteria" doc:"What must be true of the whole, each checkable by a reviewer"`
-	Policy             string      `json:"policy,omitempty" yaml:"policy" doc:"arbitrated (when left out) or checked"`
-	Tasks              []PlanTask  `json:"tasks,omitempty" yaml:"tasks" doc:"Parts that can be built on their own; none: the story's root decides alone"`
-	Validation         Validations `json:"validation,omitempty" yaml:"validation" doc:"Commands that show that the story works"`
+	Name               string      `json:"name" doc:"Short title of the story"`
+	Goal               string      `json:"goal,omitempty" doc:"What is wanted, in a person's words"`
+	BranchName         string      `json:"branch_name,omitempty" doc:"Branch of the result, such as story/short-name; from the name when left out"`
+	Spec               string      `json:"spec,omitempty" doc:"What is to be built, precisely; every judge sees it"`
+	AcceptanceCriteria []string    `json:"acceptance_criteria,omitempty" doc:"What must be true of the whole, each checkable by a reviewer"`
+	Policy             string      `json:"policy,omitempty" doc:"arbitrated (when left out) or checked"`
+	Tasks              []PlanTask  `json:"tasks,omitempty" doc:"Parts that can be built on their own; none: the story's root decides alone"`
+	Validation         Validations `json:"validation,omitempty" doc:"Commands that show that the story works"`
 }
 
 // PlanTask is one task of a plan, built by a builder.
 type PlanTask struct {
-	Name               string        `json:"name" yaml:"name" doc:"Short title, unique in the plan"`
-	Instructions       string        `json:"instructions" yaml:"instructions" doc:"What exactly to do: files, functions, changes"`
-	AcceptanceCriteria []string      `json:"acceptance_criteria,omitempty" yaml:"acceptance_criteria" doc:"What must be true of it, each checkable by a reviewer"`
-	DependsOn          []string      `json:"depends_on,omitempty" yaml:"depends_on" doc:"Names of tasks that must be integrated before"`
-	Subtasks           []PlanSubtask `json:"subtasks,omitempty" yaml:"subtasks" doc:"Steps after the task's own run, one after the other"`
+	Name               string        `json:"name" doc:"Short title, unique in the plan"`
+	Instructions       string        `json:"instructions" doc:"What exactly to do: files, functions, changes"`
+	AcceptanceCriteria []string      `json:"acceptance_criteria,omitempty" doc:"What must be true of it, each checkable by a reviewer"`
+	DependsOn          []string      `json:"depends_on,omitempty" doc:"Names of tasks that must be integrated before"`
+	Subtasks           []PlanSubtask `json:"subtasks,omitempty" doc:"Steps after the task's own run, one after the other"`
 }
 
 // PlanSubtask is a step of a plan's task.
 type PlanSubtask struct {
-	Name         string `json:"name" yaml:"name" doc:"Short title, unique in its task"`
-	Instructions string `json:"instructions" yaml:"instructions" doc:"What exactly to do"`
+	Name         string `json:"name" doc:"Short title, unique in its task"`
+	Instructions string `json:"instructions" doc:"What exactly to do"`
 }
 
 // StoryPolicies are the review policies that a story can have.

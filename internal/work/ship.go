@@ -47,11 +47,22 @@ func (c ShipStory) apply(s *Step) error {
 // on its branch still: a person may have taken it back.
 func (s *Step) shipAgain() error {
 	ship := s.Tree.Story.Ship
-	if ship.MergeID == "" { // merged at a forge, which has the branch
-		return s.shipStep(ship.Step)
-	}
 	ship.Resume = ship.Step
+	if ship.MergeID == "" { // it was merged at the forge
+		return s.shipStep(ShipPull)
+	}
 	return s.shipStep(ShipPush)
+}
+
+// shipOn goes on once the landing is seen: to the deployment, or to where a ship that
+// goes on had stopped.
+func (s *Step) shipOn() error {
+	next := s.Tree.Story.Ship.Resume
+	s.Tree.Story.Ship.Resume = ""
+	if next == ShipSmoke {
+		return s.shipStep(ShipSmoke)
+	}
+	return s.shipStep(ShipDeploy)
 }
 
 // mayShip refuses what is not SHIPPABLE, naming the ship that runs or ran.
@@ -135,6 +146,9 @@ func (s *Step) shipStep(step ShipStep) error {
 		ship.MergeID = s.startMerge(root, ship.Target, false)
 	case ShipPull:
 		for _, part := range s.Tree.unlanded(root) {
+			if ship.Resume != "" {
+				break // they were named before
+			}
 			ship.Reports = append(ship.Reports, s.Tree.Task(part.TaskID).Name+": a suggested improvement, which is not part of the pull request")
 		}
 		s.effect(s.pullEffect(root))
@@ -317,12 +331,7 @@ func (c Pushed) apply(s *Step) error {
 	if c.Remote != "" {
 		s.event("story.pushed", root, map[string]any{"remote": c.Remote, "commit": story.Ship.Commit})
 	}
-	next := cmp.Or(story.Ship.Resume, ShipDeploy)
-	if next == ShipPush {
-		next = ShipDeploy
-	}
-	story.Ship.Resume = ""
-	return s.shipStep(next)
+	return s.shipOn()
 }
 
 // shipTakenBack returns a story whose landing somebody has taken back to where it can
@@ -351,13 +360,15 @@ func (t *Tree) landedWith(root *Task, commit string) iter.Seq[*Task] {
 }
 
 // PullSeen reports how a story's pull request stands at the forge. Red holds the
-// logs of its failed checks; a Failure says why it could not be opened.
+// logs of its failed checks; a Failure says why it could not be opened. Gone is a merge
+// that the forge tells of and that is not on its branch.
 type PullSeen struct {
 	Task    TaskID
 	Pull    Pull
 	Commit  string // of the merge, once merged
 	Red     string
 	Failure string
+	Gone    bool
 }
 
 func (c PullSeen) apply(s *Step) error {
@@ -365,7 +376,13 @@ func (c PullSeen) apply(s *Step) error {
 	if err != nil {
 		return err
 	}
-	if c.Failure != "" {
+	landed := story.Ship.Resume != "" // and only to be found again
+	switch {
+	case landed && (c.Gone || c.Failure == "" && c.Pull.State != PullMerged):
+		return s.shipTakenBack(root)
+	case landed && c.Failure != "":
+		return s.shipFailed("pull request: " + c.Failure)
+	case c.Failure != "":
 		return s.shipUndone("pull request: " + c.Failure)
 	}
 	if known := story.Ship.Pull; known == nil || *known != c.Pull {
@@ -375,12 +392,15 @@ func (c PullSeen) apply(s *Step) error {
 	}
 	switch {
 	case c.Pull.State == PullMerged:
+		if landed {
+			return s.shipOn()
+		}
 		commit := cmp.Or(c.Commit, c.Pull.Head) // a forge may not name the merge
 		story.Ship.Commit = commit
 		root.Landed = &Landing{Branch: story.Ship.Target, Commit: commit, At: s.Now}
 		s.edit(root)
 		s.event("task.landed", root, map[string]any{"branch": story.Ship.Target, "commit": commit, "pull_request": c.Pull.URL})
-		return s.shipStep(ShipDeploy)
+		return s.shipOn()
 	case c.Pull.State == PullClosed:
 		return s.shipUndone("the pull request was closed without being merged: " + c.Pull.URL)
 	case c.Red != "":

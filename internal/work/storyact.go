@@ -9,14 +9,12 @@ import (
 
 // StoryInput is what a story is made with.
 type StoryInput struct {
-	Name               string
-	Goal               string
-	Spec               string
-	EpicID             EpicID
-	Policy             string
-	BranchName         string
-	AcceptanceCriteria []string
-	Plan               *Plan
+	Name       string
+	Goal       string
+	EpicID     EpicID
+	Policy     string
+	BranchName string
+	Plan       *Plan
 }
 
 // Branch is what a story's branch is named after, and the name it is asked to have.
@@ -44,8 +42,8 @@ func (c CreateStory) apply(s *Step) error {
 	}
 	in := c.Input
 	story := &Story{
-		ID: c.ID, ProjectID: s.Tree.Project.ID, EpicID: in.EpicID, Name: strings.TrimSpace(in.Name), Goal: in.Goal, Spec: in.Spec, Policy: in.Policy,
-		BranchName: in.BranchName, AcceptanceCriteria: in.AcceptanceCriteria, Status: Draft, RootTaskID: c.Root, CreatedAt: s.Now, UpdatedAt: s.Now,
+		ID: c.ID, ProjectID: s.Tree.Project.ID, EpicID: in.EpicID, Name: strings.TrimSpace(in.Name), Goal: in.Goal, Policy: in.Policy,
+		BranchName: in.BranchName, Status: Draft, RootTaskID: c.Root, CreatedAt: s.Now, UpdatedAt: s.Now,
 	}
 	story.Named = story.Name != ""
 	if c.Elaborate && strings.TrimSpace(in.Goal) == "" {
@@ -199,7 +197,7 @@ func (t *Tree) StoryActions() []Act {
 	return out
 }
 
-// story is the tree's story, or a refusal.
+// theStory is the tree's story, or a refusal.
 func (s *Step) theStory() (*Story, error) {
 	if s.Tree.Story == nil {
 		return nil, Errorf(NotFound, "tree %s has no story", s.Tree.ID)
@@ -225,7 +223,7 @@ func (c EditStory) apply(s *Step) error {
 	if err != nil {
 		return err
 	}
-	if c.BranchName != nil && story.Status != Draft && (story.Status == Shipping || story.Status.Over()) {
+	if c.BranchName != nil && (story.Status == Shipping || story.Status.Over()) {
 		return s.Tree.storyRefused(Errorf(Illegal, "story %s is %s: its branch is not renamed", story.ID, story.Status).WithReason("story_status"))
 	}
 	if c.Goal != nil || c.Spec != nil || c.Policy != nil || c.AcceptanceCriteria != nil || c.Plan != nil || (c.BranchName != nil && story.Status == Draft) {
@@ -255,8 +253,11 @@ func (c EditStory) apply(s *Step) error {
 		return err
 	}
 	*story = edited
+	root := s.Tree.Current(s.Tree.Root())
+	root.BranchName = story.BranchName
+	s.edit(root)
 	s.storyChanged("story.updated", nil)
-	s.branch(s.Tree.Current(s.Tree.Root()))
+	s.branch(root)
 	return nil
 }
 
@@ -352,7 +353,7 @@ func (s *Step) planTask(root *Task, p PlanTask) error {
 
 // CancelStory ends a story and all work for it; while it is being shipped only
 // before its target moves.
-type CancelStory struct{ Reason string }
+type CancelStory struct{}
 
 func (c CancelStory) apply(s *Step) error {
 	if _, err := s.theStory(); err != nil {
@@ -370,7 +371,7 @@ func (c CancelStory) apply(s *Step) error {
 			continue
 		}
 		t.Book.Cascade = "" // a person's: never revived by itself
-		if err := s.cancel(t, cmp.Or(c.Reason, "its story was cancelled")); err != nil {
+		if err := s.cancel(t, "its story was cancelled"); err != nil {
 			return err
 		}
 	}
