@@ -124,12 +124,19 @@ func (s *Service) Stories(ctx context.Context, q StoryQuery) (Page[*work.Story],
 	return s.o.Stories.Stories(ctx, filter)
 }
 
-// Story is one story and what can be asked of it.
-func (s *Service) Story(ctx context.Context, ref string) (*StoryView, error) {
-	if _, err := may(ctx, false); err != nil {
-		return nil, err
+// ask finds the story that the caller speaks of, if it may be read, or changed.
+func (s *Service) ask(ctx context.Context, ref string, change bool) (*work.Story, work.Actor, error) {
+	by, err := may(ctx, change)
+	if err != nil {
+		return nil, by, err
 	}
 	story, err := s.o.Stories.Story(ctx, ref)
+	return story, by, err
+}
+
+// Story is one story and what can be asked of it.
+func (s *Service) Story(ctx context.Context, ref string) (*StoryView, error) {
+	story, _, err := s.ask(ctx, ref, false)
 	if err != nil {
 		return nil, err
 	}
@@ -215,11 +222,7 @@ func (v *StoryView) count(t *work.Task) {
 
 // actStory resolves a story, applies a command to its tree, and shows it.
 func (s *Service) actStory(ctx context.Context, ref string, command func(tree *work.Tree) work.Command) (*StoryView, error) {
-	by, err := may(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	story, err := s.o.Stories.Story(ctx, ref)
+	story, by, err := s.ask(ctx, ref, true)
 	if err != nil {
 		return nil, err
 	}
@@ -288,11 +291,7 @@ func (s *Service) EditStory(ctx context.Context, ref string, in StoryPatch) (*St
 
 // ApproveStory turns a story's plan into work.
 func (s *Service) ApproveStory(ctx context.Context, ref string) (*Approved, error) {
-	by, err := may(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	story, err := s.o.Stories.Story(ctx, ref)
+	story, by, err := s.ask(ctx, ref, true)
 	if err != nil {
 		return nil, err
 	}
@@ -328,11 +327,7 @@ func (s *Service) RejectStory(ctx context.Context, ref string, in RejectInput) (
 // ShipStory lands a story and deploys it; the same idempotency key repeats its
 // answer.
 func (s *Service) ShipStory(ctx context.Context, ref string, in ShipRequest) (*Shipment, error) {
-	by, err := may(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	story, err := s.o.Stories.Story(ctx, ref)
+	story, by, err := s.ask(ctx, ref, true)
 	if err != nil {
 		return nil, err
 	}
@@ -367,10 +362,7 @@ func (s *Service) CancelStory(ctx context.Context, ref string) (*StoryView, erro
 
 // StoryTree is a story's tree from its root on.
 func (s *Service) StoryTree(ctx context.Context, ref string) (*TreeNode, error) {
-	if _, err := may(ctx, false); err != nil {
-		return nil, err
-	}
-	story, err := s.o.Stories.Story(ctx, ref)
+	story, _, err := s.ask(ctx, ref, false)
 	if err != nil {
 		return nil, err
 	}
