@@ -14,7 +14,8 @@
 //     is spawned, a present one never twice.
 //   - No verdict is not a rejection and never an approval; nothing is approved
 //     by exhaustion; a failing gate cannot be talked away.
-//   - Only the root's task moves a story's status.
+//   - Under arbitrated only the root's task moves a story's status; under checked
+//     the plan's tasks do, its direct children.
 //
 // # Who calls it
 //

@@ -16,8 +16,11 @@
 //     A [Position] (the anchor) and a [TaskID] are different types, so that
 //     reading an anchor's state where the current attempt is meant does not
 //     compile.
-//   - Nothing rewrites a pointer: a fix attempt points back at its anchor, and
-//     the rejected attempt keeps the state it had.
+//   - Nothing rewrites a pointer to an attempt: a fix attempt points back at its
+//     anchor, and the rejected attempt keeps the state it had. (Children that a
+//     rejected run has spawned and that are not settled go on below its fix.)
+//   - A story's status changes along a row of its table ([StoryMachine]) when
+//     somebody acts, or as package review derives it from the tree.
 //   - Identifiers of judging tasks, fixes, executions and spawned children are
 //     derived from position, role and number: nothing can be made twice.
 //   - Every change of a task marks it, its parent, the tasks that depend on it
@@ -27,7 +30,7 @@
 // # Who calls it
 //
 // Package app alone applies commands; package review reads the tree and uses
-// the Step's verbs (Accept, Reject, SpawnJudge, StartGates). Surfaces use its
+// the Step's verbs (Accept, SpawnFix, SpawnJudge, StartGates, FollowShip). Surfaces use its
 // types and its errors.
 //
 // # When it fails

@@ -249,7 +249,7 @@ func (s *Step) inherit(fix, t *Task) {
 	}
 }
 
-// SetStory moves a story's status, which only its root's state decides.
+// SetStory moves a story's status: as somebody's act says, or as the tree does.
 func (s *Step) SetStory(status StoryStatus) {
 	s.Tree.Story.Status, s.Tree.Story.UpdatedAt = status, s.Now
 	s.story = true

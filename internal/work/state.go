@@ -150,8 +150,9 @@ func Outcomes() []Outcome {
 	return []Outcome{Success, Asked, FailedRun, Overloaded, Limited, TimedOutRun, Silent, BudgetRun, CancelledRun}
 }
 
-// StoryStatus is a story's status. It is derived from the tree and the recorded
-// human acts, and stored only for queries.
+// StoryStatus is a story's status. DRAFT, SHIPPING, DEPLOYED, DEPLOY_FAILED and
+// CANCELLED are moved by acts alone; the others are derived from the tree, and stored
+// only for queries.
 type StoryStatus string
 
 // The statuses of a story (specification, section 7).

@@ -79,7 +79,7 @@ type Validation struct {
 	SuccessCriteria string         `json:"success_criteria,omitempty" yaml:"success_criteria" doc:"What their success shows, in words"`
 }
 
-// Validations is a list of them; a single one can stand without its brackets.
+// Validations is a list of them.
 type Validations []Validation
 
 // Steps are the commands of some types of validation, in order.

@@ -104,7 +104,8 @@ func (s *Step) spawnApart(role Role, name string, spec AgentSpec, instructions s
 	s.event("task.created", t, map[string]any{"name": t.Name})
 }
 
-// take makes a plan the story's: what the plan leaves open stays.
+// take makes a plan the story's: what the plan leaves open stays, but for its
+// validation, which is the plan's alone.
 func (y *Story) take(p *Plan) {
 	y.Plan, y.PlanError = p, ""
 	y.Name, y.Goal, y.Spec = cmp.Or(strings.TrimSpace(p.Name), y.Name), cmp.Or(p.Goal, y.Goal), cmp.Or(p.Spec, y.Spec)
