@@ -13,3 +13,8 @@ func (q *Queue) MeetTrouble() {
 	}
 	slog.New(riverLog{slog.NewTextHandler(new(bytes.Buffer), nil), &q.troubled}).With("a", 1).WithGroup("g").Error("Completer error (will retry after sleep)")
 }
+
+var (
+	BranchOf = branchOf
+	BaseRef  = baseRef
+)

@@ -44,7 +44,7 @@ func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 			return e.o.Core.Do(ctx, f.Tree, work.System(), work.IntegrateLacks{Task: f.Task, Into: f.Into, Commit: f.Commit})
 		}
 	}
-	if _, err := e.branchOf(ctx, v, project, into.ID); err != nil { // makes it where it is missing
+	if _, err := branchOf(ctx, v, project, into.ID); err != nil { // makes it where it is missing
 		return err
 	}
 	got, err := v.Integrate(ctx, git.IntegrateSpec{

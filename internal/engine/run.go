@@ -227,7 +227,7 @@ func (r *run) startingPoint(ctx context.Context) (string, error) {
 	base := p.Base
 	if base == "" && p.Parent != "" {
 		// A roll-up parent that never ran itself: its branch starts here.
-		if base, err = r.e.branchOf(ctx, r.vault, p.Project, p.Parent); err != nil {
+		if base, err = branchOf(ctx, r.vault, p.Project, p.Parent); err != nil {
 			return "", err
 		}
 	}

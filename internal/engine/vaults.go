@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -114,25 +113,34 @@ func discard(ctx context.Context, v *git.Vault, dir, bin string) error {
 
 // branchOf is the head of a task's branch in the vault; a branch that does not
 // exist yet, because the task runs no agent itself, starts at the project's
-// freshly fetched branch.
-func (e *Engine) branchOf(ctx context.Context, v *git.Vault, p work.Project, id work.TaskID) (string, error) {
+// freshly fetched branch. Where it starts is written first: a branch whose start
+// a crash kept from being noted could never tell what it changed.
+func branchOf(ctx context.Context, v *git.Vault, p work.Project, id work.TaskID) (string, error) {
 	ref := "refs/heads/" + (&work.Task{ID: id}).Ref()
 	head, err := refOf(ctx, v, ref)
 	if err != nil || head != "" {
 		return head, err
 	}
-	if head, err = v.BranchHead(ctx, p.Branch); err != nil {
-		return "", err
-	}
-	err = v.SetRef(ctx, ref, head, "")
-	if g, ok := errors.AsType[*git.Error](err); ok && g.Kind == git.KindRefMoved {
-		return refOf(ctx, v, ref) // a sibling was quicker
+	base, err := refOf(ctx, v, baseRef(id))
+	if err == nil && base == "" {
+		if head, err = v.BranchHead(ctx, p.Branch); err == nil {
+			base, err = firstRef(ctx, v, baseRef(id), head)
+		}
 	}
 	if err == nil {
-		err = v.SetRef(ctx, baseRef(id), head, "")
+		head, err = firstRef(ctx, v, ref, base)
 	}
 	if err != nil {
 		return "", fmt.Errorf("start the branch of task %s: %w", id, err)
 	}
 	return head, nil
+}
+
+// firstRef makes a reference, or returns where a sibling that was quicker made it.
+func firstRef(ctx context.Context, v *git.Vault, ref, commit string) (string, error) {
+	err := v.SetRef(ctx, ref, commit, "")
+	if git.KindOf(err) == git.KindRefMoved {
+		return refOf(ctx, v, ref)
+	}
+	return commit, err
 }
