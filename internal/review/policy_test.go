@@ -139,6 +139,23 @@ func TestReview_CheckedReports(t *testing.T) {
 			s.gates("a", true)
 			s.says("a", work.Checker, rejection("it is wrong", work.Finding{Kind: "bug", File: "f", Line: 7, Text: "off by one"}))
 		}, work.HoldFlagged, "it is wrong\n- f:7 off by one"},
+		"the verdict's, though it does not count": {func(s *stage) {
+			s.gates("a", true)
+			for range 2 {
+				s.says("a", work.Checker, &work.Verdict{Approved: true, Reasoning: "looks good", Findings: work.Findings{{File: "f", Line: 7, Text: "or not"}}})
+			}
+		}, work.HoldNoVerdict, "looks good\n- f:7 or not"},
+		"the summary": {func(s *stage) {
+			s.gates("a", true)
+			for range 2 {
+				j := s.judge("a", work.Checker)
+				x := s.start(j.ID)
+				if err := s.do(s.tree("a"), work.System(), work.Report{Execution: x.ID, Summary: "the disk was full"}); err != nil {
+					s.t.Fatal(err)
+				}
+				s.end(j.ID, ends(work.FailedRun, "it crashed"))
+			}
+		}, work.HoldNoVerdict, "the disk was full"},
 		"the error": {func(s *stage) {
 			s.gates("a", true)
 			for range 2 {
@@ -148,7 +165,7 @@ func TestReview_CheckedReports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, gated)
-			s.create("a", "checked")
+			s.create("a", "checked", named("it works"))
 			s.run("a", success("a1"))
 			c.play(s)
 			s.holds("a", c.hold)

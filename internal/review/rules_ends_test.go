@@ -38,6 +38,24 @@ func TestRule7_CascadeAndRevival(t *testing.T) {
 	s.is("a QUEUED(slot)", "b QUEUED(dependencies)", "c QUEUED(dependencies)")
 }
 
+// What nobody had started waits for nothing: it is neither cancelled nor queued.
+func TestRule7_WhatNobodyStartedIsLeftAlone(t *testing.T) {
+	s := newStage(t)
+	s.create("X", "human")
+	for id, start := range map[work.TaskID]bool{"D": true, "E": false} {
+		if _, err := s.begin(s.project, nil, id, work.TaskInput{Name: string(id), DependsOn: []work.Position{"X"}}, start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.is("D QUEUED(dependencies)", "E PENDING")
+	s.run("X", ends(work.FailedRun, "no luck"))
+	s.recheck()
+	s.is("D CANCELLED", "E PENDING")
+	s.ask(work.RetryTask{Task: "X"})
+	s.recheck()
+	s.is("D QUEUED(dependencies)", "E PENDING")
+}
+
 func TestRule7_RevivalSparesWhatHasAnotherBadDependency(t *testing.T) {
 	s := family(t, "none")
 	s.ask(work.CreateTask{ID: "x", Input: work.TaskInput{Name: "x", ParentTaskID: "P"}})
@@ -219,7 +237,8 @@ func TestRule8_CompletedOnlyWhenIntegrated(t *testing.T) {
 	for _, c := range []work.Command{
 		work.AcceptTask{Task: "a"}, work.RejectTask{Task: "a", Comment: "no"}, work.CancelTask{Task: "a"}, work.RetryTask{Task: "a"},
 		work.MessageTask{Task: "a", Text: "hi"}, work.SubmitTask{Task: "a"}, work.DropTask{Task: "a"}, work.PostponeTask{Task: "a"},
-		work.RemoveTask{Task: "a"}, work.PatchTask{Task: "a"},
+		work.RemoveTask{Task: "a"}, work.PatchTask{Task: "a"}, work.StartTask{Task: "a"}, work.AnswerTask{Task: "a", Text: "that"},
+		work.StartMerge{Task: "a"}, work.CreateTask{ID: "late", Input: work.TaskInput{Name: "late", ParentTaskID: "a"}},
 	} {
 		s.refused(c, "integrating")
 	}
@@ -276,17 +295,40 @@ func TestRule8_AConflictBelowAParentThatRunsAgainWaitsForThatRun(t *testing.T) {
 	s.is("fix.a.2 QUEUED(slot)")
 }
 
+// accepts lets a policy, or a person where it asks one, accept what is READY.
+func (s *stage) accepts(id work.TaskID, policy string) {
+	s.t.Helper()
+	switch policy {
+	case "human":
+		s.ask(work.AcceptTask{Task: id})
+	case "checked":
+		s.says(id, work.Checker, approval(s.task(id)))
+	case "arbitrated":
+		s.approve(id)
+	}
+	s.is(string(id) + " READY(integration)")
+}
+
 func TestRule8_AConflictIsFixedUnderEveryPolicyUpToTheCap(t *testing.T) {
-	s := family(t, "none")
+	for _, policy := range []string{"none", "human", "checked", "arbitrated"} {
+		t.Run(policy, func(t *testing.T) { conflictsToTheCap(t, policy) })
+	}
+}
+
+func conflictsToTheCap(t *testing.T, policy string) {
+	s := family(t, policy)
 	id := work.TaskID("a")
 	s.git.branches["P"] = s.git.commit("other", "p1")
 	for n := 2; n <= 4; n++ {
 		s.run(id, success("a"+string(id)))
+		s.accepts(id, policy)
 		s.conflicts(id)
+		s.is(string(id) + " READY superseded")
 		id = work.TaskID("fix.a." + string(rune('0'+n)))
 		s.is(string(id) + " QUEUED(slot)")
 	}
 	s.run(id, success("last"))
+	s.accepts(id, policy)
 	s.conflicts(id)
 	s.is(string(id)+" BLOCKED(conflict)", "P BLOCKED(children)")
 	s.listed("P", string(id)+" conflict")
@@ -297,6 +339,7 @@ func TestRule8_AConflictIsFixedUnderEveryPolicyUpToTheCap(t *testing.T) {
 	}
 	s.ask(work.SubmitTask{Task: id})
 	s.run(id, success("resolved"))
+	s.accepts(id, policy)
 	s.integrates(id)
 	s.is(string(id)+" COMPLETED", "b QUEUED(slot)")
 }

@@ -183,6 +183,26 @@ func TestRule10_IsDecidedOnTheIntegratedHead(t *testing.T) {
 	s.holds("P", work.HoldHuman)
 }
 
+// What the children took away again is no change either, although each of them
+// made one.
+func TestRule10_ChildrenThatUndoTheirParentLeaveNoChanges(t *testing.T) {
+	s := newStage(t)
+	s.create("P", "checked")
+	s.start("P")
+	one := s.spawn("P", "one")
+	s.end("P", success("p1"))
+	s.run(one, success("o1"))
+	e, _ := s.take(work.Integrate, one)
+	if err := s.do(s.tree("P"), work.System(), work.Integrated{
+		Task: one, Into: "P", Commit: e.Commit, Head: "o1", Result: &work.Result{Base: base, Head: "o1", NoChanges: true},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.is(string(one) + " COMPLETED")
+	s.holds("P", work.HoldNoChanges)
+	s.due()
+}
+
 func TestRule10_UnderNoneItCompletesWithTheFlagCountedOnItsParent(t *testing.T) {
 	s := newStage(t)
 	s.create("P", "human")

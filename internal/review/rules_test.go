@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -94,11 +96,20 @@ func TestRule2_AnyEndSettlesAnImprovement(t *testing.T) {
 	s := newStage(t)
 	s.create("P", "human")
 	s.start("P")
-	one, two := s.suggest("P", "one"), s.suggest("P", "two")
+	bad := []work.Outcome{work.FailedRun, work.TimedOutRun, work.Silent, work.BudgetRun}
+	extra := []work.TaskID{s.suggest("P", "done"), s.suggest("P", "cancelled")}
+	for _, how := range bad {
+		extra = append(extra, s.suggest("P", string(how)))
+	}
 	s.end("P", success("p1"))
-	s.run(one, success("o1"))
-	s.is(string(one)+" COMPLETED", "P BLOCKED(children)")
-	s.run(two, ends(work.FailedRun, "no luck"))
+	s.run(extra[0], success("o1"))
+	s.is(string(extra[0])+" COMPLETED", "P BLOCKED(children)")
+	for i, how := range bad {
+		s.is("P BLOCKED(children)")
+		s.run(extra[2+i], ends(how, "no luck"))
+	}
+	s.is("P BLOCKED(children)")
+	s.ask(work.CancelTask{Task: extra[1]})
 	s.is("P READY(person)")
 }
 
@@ -183,7 +194,9 @@ func TestRule4_AFixCopiesItsPlaceAndCarriesTheReasons(t *testing.T) {
 	s := newStage(t)
 	s.create("a", "human", builder, named("it works"), func(in *work.TaskInput) {
 		in.Agent.Instructions, in.Timeout, in.Gates, in.Tags, in.CommitType = "do", work.Duration(time.Hour), []string{"make"}, []string{"x"}, "fix"
-		in.Priority = work.High
+		in.Priority, in.Retry, in.Description = work.High, work.Retry{MaxAttempts: 3, Backoff: work.Linear}, "why"
+		in.Agent.Type, in.Agent.Model, in.Agent.Command = "scripted", "large", []string{"sh", "-e"}
+		in.Agent.AllowedTools, in.Agent.MaxBudgetUSD, in.Agent.MaxTurns = []string{"Read"}, 1.5, 7
 	})
 	s.run("a", success("a1"))
 	s.gates("a", true)
@@ -191,8 +204,12 @@ func TestRule4_AFixCopiesItsPlaceAndCarriesTheReasons(t *testing.T) {
 	a, fix := s.task("a"), s.task("fix.a.2")
 	if fix.AttemptOf != "a" || fix.AttemptNo != 2 || a.SupersededBy != fix.ID || fix.Role() != a.Role() || fix.Agent.Instructions != "do" ||
 		!slices.Equal(fix.AcceptanceCriteria, a.AcceptanceCriteria) || fix.Timeout != a.Timeout || !slices.Equal(fix.Gates, a.Gates) ||
-		!slices.Equal(fix.Tags, a.Tags) || fix.CommitType != "fix" || fix.Priority != work.High || fix.Review != "human" {
+		!slices.Equal(fix.Tags, a.Tags) || fix.CommitType != "fix" || fix.Priority != work.High || fix.Review != "human" ||
+		fix.Retry != a.Retry || fix.Retry.MaxAttempts != 3 || fix.Description != "why" || fix.Name != "a" || fix.ProjectID != a.ProjectID {
 		t.Errorf("the fix is %+v", fix)
+	}
+	if diff := cmp.Diff(a.Agent, fix.Agent); diff != "" || fix.Agent.MaxTurns != 7 {
+		t.Errorf("its agent differs (-rejected +fix):\n%s", diff)
 	}
 	if fix.RejectionComment != "no" || len(fix.RejectionFindings) != 1 || slices.Contains(fix.DependsOn, "a") {
 		t.Errorf("it carries %q %v and depends on %v", fix.RejectionComment, fix.RejectionFindings, fix.DependsOn)
@@ -209,6 +226,7 @@ func TestRule4_TheRejectedAttemptStepsAside(t *testing.T) {
 	for _, c := range []work.Command{
 		work.AcceptTask{Task: "a"}, work.RejectTask{Task: "a", Comment: "no"}, work.RetryTask{Task: "a"}, work.CancelTask{Task: "a"},
 		work.MessageTask{Task: "a", Text: "hi"}, work.SubmitTask{Task: "a"}, work.RemoveTask{Task: "a"}, work.PatchTask{Task: "a"},
+		work.StartTask{Task: "a"}, work.AnswerTask{Task: "a", Text: "that"}, work.DropTask{Task: "a"}, work.PostponeTask{Task: "a"}, work.StartMerge{Task: "a"},
 		work.CreateTask{ID: "x", Input: work.TaskInput{Name: "x", ParentTaskID: "a"}},
 	} {
 		if e := s.refusal(c, "superseded"); e.Details["current"] != "fix.a.2" {
@@ -344,6 +362,22 @@ func TestRule6_BetweenTopLevelTasksReadyIsEnough(t *testing.T) {
 			s.is("X COMPLETED", "D COMPLETED")
 		})
 	}
+}
+
+// A fix of D stands on what D stood on: it has no other way to know of X.
+func TestRule6_AFixIsBuiltOnWhatTheRejectedAttemptWas(t *testing.T) {
+	s := built(t, "human")
+	s.ask(work.RejectTask{Task: "D", Comment: "no"})
+	fix := s.task("fix.D.2")
+	if len(fix.BuiltOn) != 1 || fix.BuiltOn[0].TaskID != "X" || fix.BuiltOn[0].Commit != "x1" || !slices.Equal(fix.DependsOn, []work.Position{"X"}) {
+		t.Errorf("the fix is built on %+v and depends on %v", fix.BuiltOn, fix.DependsOn)
+	}
+	s.run("fix.D.2", success("d2"))
+	s.refused(work.AcceptTask{Task: "fix.D.2"}, "built_on")
+	s.ask(work.AcceptTask{Task: "X"})
+	s.recheck()
+	s.ask(work.AcceptTask{Task: "fix.D.2"})
+	s.is("fix.D.2 COMPLETED")
 }
 
 func TestRule6_XCompletedAtAnotherCommitIsMergedInAndDJudgedAgain(t *testing.T) {

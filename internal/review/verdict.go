@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,15 +110,9 @@ func noVerdict(s *work.Step, t *work.Task, role work.Role) error {
 	for _, j := range judges(s.Tree, t, role) {
 		last = j
 	}
-	why := last.Reason
-	if why == "" {
-		why = last.Summary
-	}
+	why := cmp.Or(last.Summary, last.Reason, "it ended without reporting one")
 	if last.Verdict != nil {
-		why = "its approval proves nothing for some criterion, or contradicts itself"
-	}
-	if why == "" {
-		why = "it ended without reporting one"
+		why = strings.TrimSpace("its approval proves nothing for some criterion, or contradicts itself\n" + words(last.Verdict))
 	}
 	s.Report(t, fmt.Sprintf("%s gave no usable verdict, twice: %s", role, why))
 	s.WaitForPerson(t, work.HoldNoVerdict, "no verdict from "+string(role))
@@ -132,20 +127,19 @@ type rejection struct {
 }
 
 func (r *rejection) add(j *work.Task) {
-	v := j.Verdict
+	text := cmp.Or(words(j.Verdict), "rejected without a reason")
+	r.report = strings.TrimSpace(r.report + "\n" + text)
+	r.findings = append(r.findings, owned(j)...)
+}
+
+// words are a verdict's reasoning and findings, as a person reads them.
+func words(v *work.Verdict) string {
 	var b strings.Builder
-	if v.Reasoning != "" {
-		b.WriteString(v.Reasoning)
-	}
+	b.WriteString(v.Reasoning)
 	for _, f := range v.Findings {
 		fmt.Fprintf(&b, "\n- %s", f)
 	}
-	text := strings.TrimSpace(b.String())
-	if text == "" {
-		text = "rejected without a reason"
-	}
-	r.report = strings.TrimSpace(r.report + "\n" + text)
-	r.findings = append(r.findings, owned(j)...)
+	return strings.TrimSpace(b.String())
 }
 
 // owned are a judge's findings with its dimension, part of their identity.
