@@ -189,11 +189,11 @@ func TestWhatFailedChecksSay(t *testing.T) {
 		d.run(3, "acme", "completed", "failure", words), d.run(4, "silent", "completed", "failure", silent),
 		d.run(5, "build", "completed", "failure"), // of another workflow
 	}, []string{d.status("ci/old", "failure", "exit status 1, "+token)})
-	d.on("GET /actions/jobs/1/logs", reply{status: http.StatusFound, header: http.Header{"Location": {store.URL + "/log?sig=s1gned"}}})
-	d.on("GET /actions/jobs/2/logs", reply{status: http.StatusGone, body: `{"message":"Gone"}`})
+	d.on("GET /actions/jobs/1/logs", reply{Status: http.StatusFound, Header: http.Header{"Location": {store.URL + "/log?sig=s1gned"}}})
+	d.on("GET /actions/jobs/2/logs", reply{Status: http.StatusGone, Body: `{"message":"Gone"}`})
 	away := httptest.NewServer(http.NotFoundHandler())
 	away.Close()
-	d.on("GET /actions/jobs/5/logs", reply{status: http.StatusFound, header: http.Header{"Location": {away.URL + "/log?sig=s1gned"}}})
+	d.on("GET /actions/jobs/5/logs", reply{Status: http.StatusFound, Header: http.Header{"Location": {away.URL + "/log?sig=s1gned"}}})
 	got, err := d.forge().Look(t.Context(), 7)
 	if err != nil || names(got.Failed) != "build gone acme silent build ci/old" {
 		t.Fatalf("%+v, %v", got, err)
@@ -231,7 +231,7 @@ func TestLogStaysEncrypted(t *testing.T) {
 	t.Cleanup(store.Close)
 	d := newDouble(t, GitHub)
 	d.checked([]string{d.run(1, "build", "completed", "failure")}, nil)
-	d.on("GET /actions/jobs/1/logs", reply{status: http.StatusFound, header: http.Header{"Location": {store.URL}}})
+	d.on("GET /actions/jobs/1/logs", reply{Status: http.StatusFound, Header: http.Header{"Location": {store.URL}}})
 	tls := httptest.NewTLSServer(d)
 	t.Cleanup(tls.Close)
 	for address, read := range map[string]bool{d.URL: true, tls.URL: false} {
@@ -266,7 +266,7 @@ func TestChecksThatAreForbidden(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, d *double) {
 		d.checked(nil, nil)
-		no := reply{status: http.StatusForbidden, body: d.fixture("forbidden")}
+		no := reply{Status: http.StatusForbidden, Body: d.fixture("forbidden")}
 		d.on("GET /commits/"+head+"/check-runs", no)
 		d.on("GET /commits/"+head+"/status", no)
 		got, err := d.forge().Look(t.Context(), 7)

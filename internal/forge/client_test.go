@@ -39,36 +39,36 @@ func TestAnswersThatRefuse(t *testing.T) {
 			retry time.Time
 			words string
 		}{
-			"bad token":     {reply{401, nil, d.fixture("bad_credentials")}, KindUnauthenticated, time.Time{}, ""},
-			"no right":      {reply{403, nil, d.fixture("forbidden")}, KindForbidden, time.Time{}, "token"},
-			"not there":     {reply{404, nil, d.fixture("not_found")}, KindNotFound, time.Time{}, "ound"},
-			"too many":      {reply{429, http.Header{"Retry-After": {"17"}}, `{"message":"Too Many Requests"}`}, KindRateLimited, at(17), "Too Many"},
-			"at a date":     {reply{429, http.Header{"Retry-After": {"Wed, 02 Jan 2030 03:05:00 GMT"}}, ""}, KindRateLimited, at(55), ""},
-			"no time given": {reply{429, nil, "slow down"}, KindRateLimited, at(60), ""},
-			"absurd":        {reply{429, http.Header{"Retry-After": {"99999999999"}}, ""}, KindRateLimited, at(86400), ""},
-			"a year":        {reply{429, http.Header{"Retry-After": {"31536000"}}, ""}, KindRateLimited, at(86400), ""},
-			"fault":         {reply{500, nil, "<html>"}, KindUnreachable, time.Time{}, ""},
-			"down":          {reply{503, http.Header{"Retry-After": {"5"}}, ""}, KindUnreachable, at(5), ""},
-			"conflict":      {reply{409, nil, `{"message":"locked: ` + token + `","errors":["one","two"]}`}, KindRefused, time.Time{}, "locked: ***: one: two"},
-			"odd":           {reply{418, nil, `{"message":"\u001b[31mtea\npot\u0000"}`}, KindRefused, time.Time{}, "[31mtea pot"},
-			"long":          {reply{422, nil, `{"message":` + quoted(strings.Repeat("word ", 1000)) + `}`}, KindRefused, time.Time{}, "word word…"},
-			"limit": {reply{403, http.Header{"X-Ratelimit-Limit": {"5000"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"1893553200"}}, `{"message":"API rate limit exceeded"}`},
+			"bad token":     {answered(401, nil, d.fixture("bad_credentials")), KindUnauthenticated, time.Time{}, ""},
+			"no right":      {answered(403, nil, d.fixture("forbidden")), KindForbidden, time.Time{}, "token"},
+			"not there":     {answered(404, nil, d.fixture("not_found")), KindNotFound, time.Time{}, "ound"},
+			"too many":      {answered(429, http.Header{"Retry-After": {"17"}}, `{"message":"Too Many Requests"}`), KindRateLimited, at(17), "Too Many"},
+			"at a date":     {answered(429, http.Header{"Retry-After": {"Wed, 02 Jan 2030 03:05:00 GMT"}}, ""), KindRateLimited, at(55), ""},
+			"no time given": {answered(429, nil, "slow down"), KindRateLimited, at(60), ""},
+			"absurd":        {answered(429, http.Header{"Retry-After": {"99999999999"}}, ""), KindRateLimited, at(86400), ""},
+			"a year":        {answered(429, http.Header{"Retry-After": {"31536000"}}, ""), KindRateLimited, at(86400), ""},
+			"fault":         {answered(500, nil, "<html>"), KindUnreachable, time.Time{}, ""},
+			"down":          {answered(503, http.Header{"Retry-After": {"5"}}, ""), KindUnreachable, at(5), ""},
+			"conflict":      {answered(409, nil, `{"message":"locked: `+token+`","errors":["one","two"]}`), KindRefused, time.Time{}, "locked: ***: one: two"},
+			"odd":           {answered(418, nil, `{"message":"\u001b[31mtea\npot\u0000"}`), KindRefused, time.Time{}, "[31mtea pot"},
+			"long":          {answered(422, nil, `{"message":`+quoted(strings.Repeat("word ", 1000))+`}`), KindRefused, time.Time{}, "word word…"},
+			"limit": {answered(403, http.Header{"X-Ratelimit-Limit": {"5000"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"1893553200"}}, `{"message":"API rate limit exceeded"}`),
 				KindRateLimited, time.Date(2030, 1, 2, 3, 0, 0, 0, time.UTC), "rate limit"},
 		}
 		if d.kind == GitHub {
 			rows["secondary"] = rows["bad token"]
 			second := rows["secondary"]
-			second.reply, second.kind, second.retry = reply{403, nil, d.fixture("secondary_limit")}, KindRateLimited, at(60)
+			second.reply, second.kind, second.retry = answered(403, nil, d.fixture("secondary_limit")), KindRateLimited, at(60)
 			rows["secondary"] = second
 			limit := rows["limit"]
-			limit.body = d.fixture("rate_limit")
+			limit.Body = d.fixture("rate_limit")
 			rows["limit"] = limit
 		}
 		for name, c := range rows {
 			d.on("GET /pulls/7", c.reply)
 			_, err := d.forge().Look(t.Context(), 7)
 			e := wantError(t, err, c.kind)
-			if e.Status != c.status || !e.RetryAt.Equal(c.retry) || !strings.Contains(e.Message+" ", c.words) || e.Hint == "" && c.kind != KindRefused {
+			if e.Status != c.Status || !e.RetryAt.Equal(c.retry) || !strings.Contains(e.Message+" ", c.words) || e.Hint == "" && c.kind != KindRefused {
 				t.Errorf("%s: %+v, want %q at %s", name, e, c.words, c.retry)
 			}
 			if strings.ContainsAny(e.Message, "\n\x1b\x00") || len(e.Message) > 1000 {
@@ -89,12 +89,12 @@ func TestRetryByTheServersClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.on("GET /pulls/7", reply{429, http.Header{"Retry-After": {"5"}, "Date": {"Wed, 02 Jan 2030 03:04:05 GMT"}}, ""})
+	d.on("GET /pulls/7", answered(429, http.Header{"Retry-After": {"5"}, "Date": {"Wed, 02 Jan 2030 03:04:05 GMT"}}, ""))
 	_, err = f.Look(t.Context(), 7)
 	if e := wantError(t, err, KindRateLimited); !e.RetryAt.Equal(time.Date(2030, 1, 2, 3, 4, 10, 0, time.UTC)) {
 		t.Errorf("%+v", e)
 	}
-	if d.asked()[0].header.Get("Authorization") != "" {
+	if d.asked()[0].Header.Get("Authorization") != "" {
 		t.Error("there is no token to send")
 	}
 }
@@ -122,7 +122,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			if e := wantError(t, err, KindBadAnswer); (name == "huge") != strings.Contains(e.Message, "more than 8 MB") || name != "huge" && e.Hint == "" {
 				t.Errorf("%s: %+v", name, e)
 			}
-			d.on("POST /pulls", reply{status: http.StatusCreated, body: body})
+			d.on("POST /pulls", reply{Status: http.StatusCreated, Body: body})
 			_, err = d.forge().Open(t.Context(), spec())
 			wantKind(t, err, KindBadAnswer)
 		}
@@ -169,7 +169,7 @@ func TestRedirects(t *testing.T) {
 		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 		t.Cleanup(other.Close)
 		to := func(status int, where string) reply {
-			return reply{status: status, header: http.Header{"Location": {where}}, body: `{"message":"Moved Permanently"}`}
+			return reply{Status: status, Header: http.Header{"Location": {where}}, Body: `{"message":"Moved Permanently"}`}
 		}
 		d.on("GET /pulls/7", to(301, d.prefix()+"/pulls/8"))
 		d.on("GET /pulls/8", ok(d.pull(map[string]any{"state": "closed"})))
@@ -177,13 +177,13 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		d.on("POST /pulls", to(307, d.prefix()+"/moved"))
-		d.on("POST /moved", reply{status: http.StatusCreated, body: d.pull()})
+		d.on("POST /moved", reply{Status: http.StatusCreated, Body: d.pull()})
 		if got, err := d.forge().Open(t.Context(), spec()); err != nil || got.Number != 7 {
 			t.Errorf("%+v, %v", got, err)
 		}
 		for _, a := range d.asked() {
-			if !strings.HasSuffix(a.header.Get("Authorization"), " "+token) || strings.HasPrefix(a.line, "POST") && !strings.Contains(a.body, branch) {
-				t.Errorf("%s came without its token or body", a.line)
+			if !strings.HasSuffix(a.Header.Get("Authorization"), " "+token) || strings.HasPrefix(a.Line, "POST") && !strings.Contains(a.Body, branch) {
+				t.Errorf("%s came without its token or body", a.Line)
 			}
 		}
 		for name, r := range map[string]reply{

@@ -2,16 +2,12 @@ package forge
 
 import (
 	"encoding/json"
-	"io"
-	"maps"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/claudomator/claudomator/internal/forge/forgetest"
 )
 
 const (
@@ -21,35 +17,17 @@ const (
 	branch = "story/passkey"
 )
 
-// double stands in for a forge: it answers with what testdata has of the real
-// one's shapes, and keeps what it was asked.
+// double is the forge's double, as the tests of one package speak of it.
 type double struct {
-	*httptest.Server
+	*forgetest.Double
 	t    *testing.T
 	kind string
-
-	mu     sync.Mutex
-	routes map[string][]reply
-	seen   []asked
 }
 
-// reply is one answer of a route; the last one of a route is repeated.
-type reply struct {
-	status int
-	header http.Header
-	body   string
-}
-
-type asked struct {
-	line   string // METHOD PATH below the repository
-	query  string
-	header http.Header
-	body   string
-}
+type reply = forgetest.Reply
 
 func newDouble(t *testing.T, kind string) *double {
-	d := &double{t: t, kind: kind, routes: map[string][]reply{}}
-	d.Server = httptest.NewServer(d)
+	d := &double{forgetest.New(kind), t, kind}
 	t.Cleanup(d.Close)
 	return d
 }
@@ -64,18 +42,11 @@ func both(t *testing.T, test func(t *testing.T, d *double)) {
 	}
 }
 
-func (d *double) prefix() string {
-	if d.kind == GitHub {
-		return "/api/v3/repos/acme/widget"
-	}
-	return "/api/v1/repos/acme/widget"
-}
-
 // forge is the client under test.
 func (d *double) forge() Forge {
 	d.t.Helper()
 	f, err := For("git@forge.example:acme/widget.git", Config{
-		Kind: d.kind, API: d.URL + strings.TrimSuffix(d.prefix(), "/repos/acme/widget"), Token: token,
+		Kind: d.kind, API: d.API(), Token: token,
 		Now: func() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) },
 	})
 	if err != nil {
@@ -84,88 +55,36 @@ func (d *double) forge() Forge {
 	return f
 }
 
-func (d *double) on(line string, replies ...reply) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.routes[line] = replies
-}
-
-func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		d.t.Error(err)
-	}
-	line := r.Method + " " + strings.TrimPrefix(r.URL.EscapedPath(), d.prefix())
-	d.mu.Lock()
-	d.seen = append(d.seen, asked{line, r.URL.RawQuery, r.Header.Clone(), string(body)})
-	replies := d.routes[line]
-	if len(replies) > 1 {
-		d.routes[line] = replies[1:]
-	}
-	d.mu.Unlock()
-	if len(replies) == 0 {
-		replies = []reply{{status: http.StatusNotFound, body: d.fixture("not_found")}}
-	}
-	maps.Copy(w.Header(), replies[0].header)
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(replies[0].status)
-	_, _ = io.WriteString(w, replies[0].body) // whoever went away is the subject of a test
-}
-
 // lines are the requests that came, without what was asked of them.
 func (d *double) lines() string {
 	var lines []string
 	for _, a := range d.asked() {
-		lines = append(lines, a.line)
+		lines = append(lines, a.Line)
 	}
 	return strings.Join(lines, "\n")
 }
 
-func (d *double) asked() []asked {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append([]asked(nil), d.seen...)
-}
+func (d *double) on(line string, replies ...reply) { d.On(line, replies...) }
 
-// fixture is a file of testdata with some of its members changed.
+func (d *double) asked() []forgetest.Asked { return d.Asked() }
+
+func (d *double) prefix() string { return d.Prefix() }
+
+func (d *double) exists() reply { return d.Exists() }
+
 func (d *double) fixture(name string, changes ...map[string]any) string {
-	d.t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", d.kind, name+".json"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	var whole map[string]any
-	if err := json.Unmarshal(data, &whole); err != nil {
-		d.t.Fatal(err)
-	}
-	for _, c := range changes {
-		change(whole, c)
-	}
-	data, err = json.Marshal(whole)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return string(data)
-}
-
-// change sets members, those of members too.
-func change(whole, by map[string]any) {
-	for key, value := range by {
-		deeper, ok := value.(map[string]any)
-		inner, has := whole[key].(map[string]any)
-		if ok && has {
-			change(inner, deeper)
-		} else {
-			whole[key] = value
-		}
-	}
+	return d.Fixture(name, changes...)
 }
 
 func (d *double) pull(changes ...map[string]any) string { return d.fixture("pull", changes...) }
 
-func ok(body string) reply { return reply{status: http.StatusOK, body: body} }
+func answered(status int, header http.Header, body string) reply {
+	return reply{Status: status, Header: header, Body: body}
+}
 
-func list(items ...string) string { return "[" + strings.Join(items, ",") + "]" }
+func ok(body string) reply { return reply{Status: http.StatusOK, Body: body} }
+
+func list(items ...string) string { return forgetest.List(items...) }
 
 func quoted(text string) string {
 	data, err := json.Marshal(text)

@@ -18,6 +18,16 @@ type Forge interface {
 	// Look says how a pull request stands. Checks are looked at while it is open;
 	// when that fails, the rest comes beside the error.
 	Look(ctx context.Context, number int) (Pull, error)
+
+	// Find is the open pull request of a branch and a base. Without one the error is
+	// of KindNotFound. Its Checks are not looked at.
+	Find(ctx context.Context, head, base string) (Pull, error)
+
+	// Close closes a pull request without merging it, once a comment (Markdown) says
+	// why: one that is there already is not repeated. What is merged or closed is left
+	// as it is. When only the comment was refused, the closed pull request comes beside
+	// the error.
+	Close(ctx context.Context, number int, comment string) (Pull, error)
 }
 
 // PullSpec describes a pull request to be.

@@ -29,6 +29,16 @@ func (g *gitea) Open(ctx context.Context, s PullSpec) (Pull, error) {
 	return made.pull()
 }
 
+// Find implements Forge.
+func (g *gitea) Find(ctx context.Context, head, base string) (Pull, error) {
+	return g.find(ctx, PullSpec{Head: head, Base: base}, noneOpen(head, base))
+}
+
+// Close implements Forge.
+func (g *gitea) Close(ctx context.Context, number int, comment string) (Pull, error) {
+	return g.client.close(ctx, number, comment)
+}
+
 // find looks through the open pull requests, newest first: there is an address for
 // the one of a head and a base, but not for branches with a slash everywhere.
 func (g *gitea) find(ctx context.Context, s PullSpec, refused error) (Pull, error) {

@@ -33,6 +33,16 @@ func (g *github) Open(ctx context.Context, s PullSpec) (Pull, error) {
 	return made.pull()
 }
 
+// Find implements Forge.
+func (g *github) Find(ctx context.Context, head, base string) (Pull, error) {
+	return g.find(ctx, PullSpec{Head: head, Base: base}, noneOpen(head, base))
+}
+
+// Close implements Forge.
+func (g *github) Close(ctx context.Context, number int, comment string) (Pull, error) {
+	return g.client.close(ctx, number, comment)
+}
+
 // find is the open pull request of a head and a base; refused is why there is no
 // new one.
 func (g *github) find(ctx context.Context, s PullSpec, refused error) (Pull, error) {

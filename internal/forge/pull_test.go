@@ -23,7 +23,7 @@ func web(d *double) string {
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, d *double) {
-		d.on("POST /pulls", reply{status: http.StatusCreated, body: d.pull()})
+		d.on("POST /pulls", reply{Status: http.StatusCreated, Body: d.pull()})
 		got, err := d.forge().Open(t.Context(), spec())
 		if diff := cmp.Diff(Pull{Number: 7, URL: web(d), Head: head, State: StateOpen}, got); err != nil || diff != "" {
 			t.Errorf("%v %s", err, diff)
@@ -33,7 +33,7 @@ func TestOpen(t *testing.T) {
 			t.Fatalf("asked %q", d.lines())
 		}
 		var sent map[string]string
-		if err := json.Unmarshal([]byte(seen[0].body), &sent); err != nil {
+		if err := json.Unmarshal([]byte(seen[0].Body), &sent); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(map[string]string{"title": "Log in with a passkey", "body": "Built by Claudomator.", "head": branch, "base": "main"}, sent); diff != "" {
@@ -46,7 +46,7 @@ func TestOpen(t *testing.T) {
 			want["Authorization"], want["Accept"] = "token "+token, "application/json"
 		}
 		for name, value := range want {
-			if got := seen[0].header.Get(name); got != value {
+			if got := seen[0].Header.Get(name); got != value {
 				t.Errorf("%s: %q, want %q", name, got, value)
 			}
 		}
@@ -57,14 +57,14 @@ func TestOpen(t *testing.T) {
 func TestOpenCutsTexts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, d *double) {
-		d.on("POST /pulls", reply{status: http.StatusCreated, body: d.pull()})
+		d.on("POST /pulls", reply{Status: http.StatusCreated, Body: d.pull()})
 		long := spec()
 		long.Title, long.Body = "  "+strings.Repeat("ä", 300)+"\nmore", strings.Repeat("ö", 70_000)
 		if _, err := d.forge().Open(t.Context(), long); err != nil {
 			t.Fatal(err)
 		}
 		var sent map[string]string
-		if err := json.Unmarshal([]byte(d.asked()[0].body), &sent); err != nil {
+		if err := json.Unmarshal([]byte(d.asked()[0].Body), &sent); err != nil {
 			t.Fatal(err)
 		}
 		if title := []rune(sent["title"]); len(title) != maxTitle || title[0] != 'ä' || title[maxTitle-1] != '…' {
@@ -74,14 +74,6 @@ func TestOpenCutsTexts(t *testing.T) {
 			t.Errorf("a body of %d characters", n)
 		}
 	})
-}
-
-// refusal is how each forge says that there is a pull request already.
-func (d *double) exists() reply {
-	if d.kind == GitHub {
-		return reply{status: http.StatusUnprocessableEntity, body: d.fixture("exists")}
-	}
-	return reply{status: http.StatusConflict, body: d.fixture("exists")}
 }
 
 func TestOpenFindsTheOneThatIsOpen(t *testing.T) {
@@ -108,8 +100,8 @@ func TestOpenFindsTheOneThatIsOpen(t *testing.T) {
 		if d.kind == Gitea {
 			want, query = "POST /pulls\nGET /pulls\nGET /pulls", "limit=50&page=2&sort=recentupdate&state=open"
 		}
-		if seen := d.asked(); d.lines() != want || seen[len(seen)-1].query != query {
-			t.Errorf("asked %q, at last for %s", d.lines(), seen[len(seen)-1].query)
+		if seen := d.asked(); d.lines() != want || seen[len(seen)-1].Query != query {
+			t.Errorf("asked %q, at last for %s", d.lines(), seen[len(seen)-1].Query)
 		}
 	})
 }
@@ -125,7 +117,7 @@ func TestOpenFindsNone(t *testing.T) {
 		if e := wantError(t, err, KindRefused); !strings.Contains(e.Message, "already exists") {
 			t.Errorf("%+v", e)
 		}
-		d.on("GET /pulls", reply{status: http.StatusForbidden, body: d.fixture("forbidden")})
+		d.on("GET /pulls", reply{Status: http.StatusForbidden, Body: d.fixture("forbidden")})
 		_, err = d.forge().Open(t.Context(), spec())
 		wantKind(t, err, KindForbidden)
 	})
@@ -139,7 +131,7 @@ func TestOpenIsRefused(t *testing.T) {
 			if d.kind == Gitea {
 				name, words = "bad_base", "The target couldn't be found."
 			}
-			d.on("POST /pulls", reply{status: status, body: d.fixture(name)})
+			d.on("POST /pulls", reply{Status: status, Body: d.fixture(name)})
 			_, err := d.forge().Open(t.Context(), spec())
 			if e := wantError(t, err, KindRefused); !strings.Contains(e.Message, words) || e.Status != status {
 				t.Errorf("%+v", e)
