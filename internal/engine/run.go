@@ -341,11 +341,9 @@ func (r *run) collect(ctx context.Context, end work.End) work.End {
 	case len(got.Unresolved) > 0:
 		end.Conflicts = pathList(got.Unresolved)
 	case len(got.Conflicts) > 0:
-		end.Conflicts = pathList(got.Conflicts)
-		end.MergeIn, err = refOf(ctx, r.vault, "refs/heads/"+p.Task.Ref())
-		if err != nil {
-			r.log.notice("the branch's head cannot be read: %s", explain(err))
-		}
+		// The fix begins at the branch's head, which holds what was integrated: it is
+		// the run's own work that is to be merged in there.
+		end.Conflicts, end.MergeIn = pathList(got.Conflicts), got.Kept
 	}
 	return end
 }

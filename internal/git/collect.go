@@ -30,6 +30,7 @@ type Collected struct {
 	HeldBack   []HeldBack // not in Head; kept in Snapshot
 	Snapshot   string     // private ref, "" when nothing was held back or unresolved
 	Conflicts  []Conflict // with the branch's head in the vault: the branch did not move
+	Kept       string     // with Conflicts: the commit that has them, which is to be merged in; "" where it shares no history
 	// Unfinished are the operations that the agent has begun and left half-way:
 	// what HEAD stands at is not what it wanted.
 	Unfinished []string

@@ -34,6 +34,15 @@ func TestHeadThatLacksTheBranchIsMergedIn(t *testing.T) {
 	if now, err := l.vault.Ref(l.ctx(), "refs/heads/claudomator/p"); err != nil || now != got.Head {
 		t.Fatalf("the branch moved to %s, %v", now, err)
 	}
+	// What conflicts is kept, and is what a fix of the task has to merge in.
+	p, err := l.vault.Prepare(l.ctx(), Workspace{Dir: l.ws("fix"), Branch: "claudomator/fix", Base: conflict.Head, Merge: conflict.Kept})
+	if err != nil || len(p.Conflicts) != 1 {
+		t.Fatalf("prepared %+v, %v", p, err)
+	}
+	sh(t, l.ws("fix"), "grep -q '^child$' a; grep -q '^parent$' a; echo both >a")
+	if fixed := l.collect("fix"); len(fixed.Conflicts)+len(fixed.Unresolved) != 0 || l.files(fixed.Head) != "a\nc\np\nq" {
+		t.Errorf("collected %+v", fixed)
+	}
 }
 
 func TestConflictsOfIntegration(t *testing.T) {

@@ -132,6 +132,8 @@ func (c *collection) advance(ctx context.Context, branchHead string) error {
 			}
 			if KindOf(err) == KindUnrelated {
 				conflicts = []Conflict{{Path: ".", Kind: "other", Detail: "the work has no common history with the branch"}}
+			} else if len(conflicts) > 0 {
+				c.out.Kept = c.head
 			}
 			if len(conflicts) > 0 {
 				c.out.Head, c.out.Conflicts = branchHead, conflicts
