@@ -98,7 +98,7 @@ func (w *storyWatch) look(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	return over || !w.through && slices.ContainsFunc(w.items, func(i work.Item) bool { return i.Kind != work.ItemParked }), nil
+	return over || !w.through && slices.ContainsFunc(w.items, func(i work.Item) bool { return !i.Kind.Resumes() }), nil
 }
 
 // picture is the tree with a line below it that sums up, as high as the terminal:

@@ -37,7 +37,7 @@ func openQueueAt(t *testing.T, path string, deliver func(context.Context, int64,
 	if err := q.Open(t.Context(), s.DB(), s.Pool(), "node", slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	q.deliver = deliver
+	q.deliver = func(ctx context.Context, job int64, f work.Effect, _ int) error { return deliver(ctx, job, f) }
 	ctx := context.WithoutCancel(t.Context()) // the cleanup comes after its end
 	if err := q.client.Start(ctx); err != nil {
 		t.Fatal(err)

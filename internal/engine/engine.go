@@ -128,17 +128,28 @@ func (e *Engine) Run(ctx context.Context, ready func()) error {
 // Committed is told of every commit: an earlier timer may be due.
 func (e *Engine) Committed(c work.ChangeSet) { e.timer.set(c.Summary.WakeAt) }
 
-// deliver does one effect. A nil answer ends its job: also for what is stale.
-func (e *Engine) deliver(ctx context.Context, job int64, f work.Effect) error {
+// deliver does one effect, after so many deliveries of it that failed. A nil answer
+// ends its job: also for what is stale.
+func (e *Engine) deliver(ctx context.Context, job int64, f work.Effect, failures int) error {
 	err := e.do(ctx, job, f)
 	if stale(err) {
 		return nil
 	}
-	if _, waits := errors.AsType[againError](err); err != nil && ctx.Err() == nil && !waits && !errors.Is(err, errTurn) {
-		e.o.Log.Warn("deliver effect", "effect", f.Kind, "task", f.Task, "error", err)
+	if _, waits := errors.AsType[againError](err); err == nil || ctx.Err() != nil || waits || errors.Is(err, errTurn) {
+		return err
+	}
+	e.o.Log.Warn("deliver effect", "effect", f.Kind, "task", f.Task, "error", err)
+	if failures >= patience {
+		if told := e.o.Core.Do(ctx, f.Tree, work.System(), work.Stuck{Effect: f, Error: explain(err)}); told != nil && !stale(told) {
+			e.o.Log.Error("tell what keeps failing", "effect", f.Kind, "task", f.Task, "error", told)
+		}
 	}
 	return err
 }
+
+// patience is how many deliveries of an effect may fail before a person is told of
+// one more: a quarter of a minute's worth.
+const patience = 2
 
 func (e *Engine) do(ctx context.Context, job int64, f work.Effect) error {
 	switch f.Kind {

@@ -29,7 +29,7 @@ import (
 type Queue struct {
 	bus     *bus
 	client  *river.Client[*sql.Tx]
-	deliver func(ctx context.Context, job int64, e work.Effect) error
+	deliver func(ctx context.Context, job int64, e work.Effect, failures int) error
 
 	troubled atomic.Bool // River met an error; see trouble
 }
@@ -172,7 +172,7 @@ func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, effects []work.Effect) 
 			if _, err := q.client.JobCancelTx(ctx, tx, e.Job); err != nil && !errors.Is(err, rivertype.ErrNotFound) {
 				return fmt.Errorf("cancel job %d: %w", e.Job, err)
 			}
-		case work.StartExecution, work.Integrate, work.Land, work.Branch, work.Push, work.PullRequest, work.Reclaim, work.Recheck:
+		case work.StartExecution, work.Integrate, work.Land, work.Branch, work.Push, work.PullRequest, work.ClosePull, work.Reclaim, work.Recheck:
 			jobs = append(jobs, river.InsertManyParams{Args: effectArgs{e}})
 		}
 	}
@@ -262,7 +262,7 @@ func (*worker) Timeout(job *river.Job[effectArgs]) time.Duration {
 // Work delivers one effect. One that is not over yet waits in the queue, however
 // often: that is no failure.
 func (w *worker) Work(ctx context.Context, job *river.Job[effectArgs]) error {
-	err := w.q.deliver(ctx, job.ID, job.Args.Effect)
+	err := w.q.deliver(ctx, job.ID, job.Args.Effect, len(job.Errors))
 	if wait, ok := errors.AsType[againError](err); ok {
 		return river.JobSnooze(max(0, wait.in))
 	}

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,4 +102,55 @@ func TestWaitingWorkStartsAfterAFailedLook(t *testing.T) {
 			t.Errorf("what waits was asked %d times: nothing was put to the test", schedule.asked.Load())
 		}
 	})
+}
+
+// What fails again and again is told to a person, tried on, and done once its cause has
+// gone.
+func TestWhatKeepsFailingIsTold(t *testing.T) {
+	w := newWorld(t, 4)
+	w.patience = 3 * time.Minute
+	w.project(app.ProjectInput{})
+	stuck := func() (texts []string) {
+		items, err := w.service.Attention(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range items {
+			if i.Kind == work.ItemStuck {
+				texts = append(texts, string(i.TaskID)+": "+i.Text)
+			}
+		}
+		return texts
+	}
+	parent, err := w.service.CreateTask(w.ctx, app.TaskRequest{Project: "p", Name: "parent", Review: "none", Agent: app.AgentInput{Instructions: "echo x>p"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := filepath.Join("refs", "heads", "claudomator", string(parent.ID)+".lock") // of the parent's branch
+	child, err := w.service.CreateTask(w.ctx, app.TaskRequest{
+		Project: "p", Name: "child", Review: "none", ParentTaskID: string(parent.ID),
+		Agent: app.AgentInput{Instructions: `echo x>c; mkdir -p "$(echo ` + w.dir + `/vaults/*.git)/` + lock + `/x"`},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.service.StartTask(w.ctx, string(parent.ID)); err != nil {
+		t.Fatal(err)
+	}
+	w.until(child.ID, func(v *app.TaskView) bool { return v.BlockedOn == work.OnIntegration })
+	if told := stuck(); told != nil {
+		t.Errorf("told at once: %q", told)
+	}
+	w.until(child.ID, func(*app.TaskView) bool { return stuck() != nil })
+	if told := stuck(); len(told) != 1 || !strings.HasPrefix(told[0], string(child.ID)+": ") || !strings.Contains(told[0], "is held by another process") {
+		t.Errorf("told %q", told)
+	}
+	if err := os.RemoveAll(filepath.Join(w.vaultDir(), lock)); err != nil {
+		t.Fatal(err)
+	}
+	w.state(child.ID, work.Completed)
+	w.state(parent.ID, work.Completed)
+	if told := stuck(); told != nil {
+		t.Errorf("told after it was done: %q", told)
+	}
 }

@@ -71,7 +71,15 @@ func (s *sim) run() {
 		s.step()
 	}
 	s.mode = s.choose(3)
+	random := s.choose
 	s.calm()
+	for range 2 {
+		s.choose = random
+		if !s.goOn() {
+			break
+		}
+		s.calm()
+	}
 	s.finish()
 }
 
@@ -274,6 +282,13 @@ func (s *sim) deliver(e work.Effect) {
 	if tree == nil {
 		return
 	}
+	if s.one(40) { // it keeps failing, someone is told, and it is delivered again
+		s.effects = append(s.effects, e)
+		err := s.do(tree, work.System(), work.Stuck{Effect: e, Error: pick(s, "the disk is full", "the repository is gone")})
+		s.say("%s of %s is stuck: %v", e.Kind, e.Task, err)
+		s.stale(err)
+		return
+	}
 	switch e.Kind {
 	case work.StartExecution:
 		s.start(tree, e)
@@ -301,6 +316,8 @@ func (s *sim) deliver(e work.Effect) {
 		s.push(tree, e)
 	case work.PullRequest:
 		s.pullRequest(tree, e)
+	case work.ClosePull:
+		s.closePull(tree, e)
 	case work.FinishJob, work.Reclaim, work.Branch:
 	}
 }

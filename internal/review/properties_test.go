@@ -32,7 +32,9 @@ func (s *sim) check(_ *world, d decision) {
 	}
 	s.checkStory(d)
 	s.checkShip(d)
-	inbox := d.changes.Summary.Inbox
+	inbox := slices.DeleteFunc(slices.Clone(d.changes.Summary.Inbox), func(i work.Item) bool {
+		return i.Kind == work.ItemStuck // is about what is automatic, and no reason to wait
+	})
 	for _, item := range inbox {
 		if t := d.tree.Task(item.TaskID); item.TaskID != "" && (t == nil || t.SupersededBy != "") {
 			s.fail("the inbox names %s, which is superseded or gone", item.TaskID)
@@ -407,6 +409,11 @@ func (s *sim) finish() {
 		}
 		if open && len(work.Inbox(tree)) == 0 && !root.Waiting(work.Queued, work.OnDependencies) {
 			s.fail("tree %s is open and asks nobody", tree.ID)
+		}
+		for _, i := range work.Inbox(tree) {
+			if i.Kind == work.ItemStuck {
+				s.fail("%s is said to be stuck when all is quiet: %s", i.TaskID, i.Text)
+			}
 		}
 		s.counted(tree)
 	}

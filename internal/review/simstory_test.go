@@ -129,6 +129,24 @@ func (s *sim) actOnStory(tree *work.Tree) {
 	}
 }
 
+// goOn lets people act on the stories that rest when all is quiet, and says whether
+// they did: few stories come so far in a world that is disturbed.
+func (s *sim) goOn() (acted bool) {
+	for _, tree := range slices.Clone(s.trees) {
+		if tree.Story == nil {
+			continue
+		}
+		switch tree.Story.Status {
+		case work.ReviewReady, work.Shippable, work.DeployFailed:
+			s.refresh(tree)
+			s.actOnStory(tree)
+			acted = true
+		case work.Draft, work.InProgress, work.Validating, work.NeedsFix, work.Shipping, work.Deployed, work.StoryCancelled:
+		}
+	}
+	return acted
+}
+
 func (s *sim) storyCommand(tree *work.Tree, act work.Act) work.Command {
 	root := tree.Current(tree.Root())
 	switch act {

@@ -19,8 +19,12 @@ const (
 	ItemEnded    ItemKind = "ended"    // a top-level task ended badly
 	ItemBuiltOn  ItemKind = "built_on" // what it is built on ended badly, or is not part of what was accepted
 	ItemParked   ItemKind = "parked"   // waits for a limit, a budget, a paused agent or resources
+	ItemStuck    ItemKind = "stuck"    // what the server is to do next keeps failing
 	ItemStory    ItemKind = "story"
 )
+
+// Resumes is true for what goes on by itself once its cause has gone.
+func (k ItemKind) Resumes() bool { return k == ItemParked || k == ItemStuck }
 
 // Item is one thing that needs a person.
 type Item struct {
@@ -39,10 +43,10 @@ type Item struct {
 func Inbox(t *Tree) []Item {
 	var out []Item
 	for _, task := range t.order {
-		if task.SupersededBy != "" || task.State == Completed {
+		if task.SupersededBy != "" {
 			continue
 		}
-		if item, ok := t.item(task); ok {
+		for _, item := range t.items(task) {
 			item.TaskID, item.StoryID, item.Name = task.ID, task.StoryID, task.Name
 			item.Actions = t.Actions(task)
 			out = append(out, item)
@@ -123,16 +127,19 @@ func (t *Tree) Invalid() bool {
 	return v != nil && !v.Passed && v.Commit == t.Current(t.Root()).Book.Head
 }
 
-func (t *Tree) item(task *Task) (Item, bool) {
-	if item, ok := t.stateItem(task); ok {
-		return item, true
+func (t *Tree) items(task *Task) (out []Item) {
+	if c, ok := t.stuck(task); ok {
+		out = append(out, Item{Kind: ItemStuck, Text: fmt.Sprintf("what it waits for (%s) keeps failing, and is tried again: %s", c.Effect.Kind, c.Error)})
 	}
-	if len(task.BuiltOn) > 0 {
+	if item, ok := t.stateItem(task); ok {
+		return append(out, item)
+	}
+	if len(task.BuiltOn) > 0 && task.State != Completed {
 		if reason, lost := t.Lost(task); lost {
-			return Item{Kind: ItemBuiltOn, Text: reason}, true
+			out = append(out, Item{Kind: ItemBuiltOn, Text: reason})
 		}
 	}
-	return Item{}, false
+	return out
 }
 
 func (t *Tree) stateItem(task *Task) (Item, bool) {

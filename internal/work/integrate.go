@@ -18,12 +18,12 @@ func (s *Step) Absorb(t *Task, b BuiltOn) error {
 	t.Book.Absorb = &Absorb{At: b.Position(), TaskID: o.Current, Commit: o.Accepted}
 	t.BlockedOn, t.Hold, t.Reason = OnIntegration, NoHold, ""
 	s.edit(t)
-	s.effect(s.integration(t))
+	s.effect(integration(t))
 	return nil
 }
 
 // integration is the effect a task in integration waits for.
-func (s *Step) integration(t *Task) Effect {
+func integration(t *Task) Effect {
 	if a := t.Book.Absorb; a != nil {
 		e := Effect{Kind: Integrate, Task: a.TaskID, Into: t.ID, Commit: a.Commit}
 		for _, b := range t.BuiltOn {

@@ -19,7 +19,7 @@ func (s *Step) Accept(t *Task) error {
 		return s.complete(t)
 	}
 	t.BlockedOn = OnIntegration
-	s.effect(s.integration(t))
+	s.effect(integration(t))
 	return nil
 }
 

@@ -32,23 +32,13 @@ func (c Settle) apply(s *Step) error { //nolint:unparam // a Command may refuse;
 
 func (s *Step) redeliver() {
 	for _, t := range s.Tree.Tasks() {
-		for _, id := range s.Tree.runs[t.ID] {
-			x := s.Tree.executions[id]
-			switch {
-			case x.State == ExecutionRunning && x.Stopping != "":
-				s.effect(stop(x))
-			case x.State == ExecutionQueued && (!x.Kind.Own() || t.Waiting(Queued, OnSlot)):
-				s.effect(start(t, x.ID))
-			}
-		}
-		if t.Waiting(Ready, OnIntegration) {
-			s.effect(s.integration(t))
-		}
-		if m := s.Tree.OpenMerge(t.ID); m != nil && m.Status == MergeRunning {
-			s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})
+		for _, e := range s.Tree.awaited(t) {
+			s.effect(e)
 		}
 	}
-	s.redeliverShip()
+	if root := s.Tree.Current(s.Tree.Root()); root != nil {
+		s.branch(root)
+	}
 }
 
 func start(t *Task, id ExecutionID) Effect {

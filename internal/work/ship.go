@@ -150,9 +150,9 @@ func (s *Step) shipStep(step ShipStep) error {
 			}
 			ship.Reports = append(ship.Reports, s.Tree.Task(part.TaskID).Name+": a suggested improvement, which is not part of the pull request")
 		}
-		s.effect(s.pullEffect(root))
+		s.effect(s.Tree.pullEffect(root))
 	case ShipPush:
-		s.effect(s.pushEffect(root))
+		s.effect(s.Tree.pushEffect(root))
 	case ShipDeploy:
 		if len(s.Tree.Commands(root, DeployRun)) == 0 {
 			return s.shipStep(ShipSmoke)
@@ -177,12 +177,12 @@ func (t *Tree) validated(root *Task) bool {
 	})
 }
 
-func (s *Step) pullEffect(root *Task) Effect {
+func (t *Tree) pullEffect(root *Task) Effect {
 	return Effect{Kind: PullRequest, Task: root.ID, Commit: root.accepted()}
 }
 
-func (s *Step) pushEffect(root *Task) Effect {
-	return Effect{Kind: Push, Task: root.ID, Commit: s.Tree.Story.Ship.Commit}
+func (t *Tree) pushEffect(root *Task) Effect {
+	return Effect{Kind: Push, Task: root.ID, Commit: t.Story.Ship.Commit}
 }
 
 // shipRun queues commands that the server runs in a fresh workspace of a commit.
@@ -345,21 +345,6 @@ func (t *Tree) mayCancelShip() *Error {
 	case ShipPush, ShipDeploy, ShipSmoke:
 	}
 	return Errorf(Illegal, "story %s is landed already", story.ID).WithReason("shipping").WithHint("stop-deploy ends a running deployment")
-}
-
-// redeliverShip gives again what a ship, or a story's branch, waits for.
-func (s *Step) redeliverShip() {
-	root := s.Tree.Current(s.Tree.Root())
-	if s.Tree.Story == nil || root == nil {
-		return
-	}
-	s.branch(root)
-	switch {
-	case s.Tree.Ships(root.ID, ShipPull):
-		s.effect(s.pullEffect(root))
-	case s.Tree.Ships(root.ID, ShipPush):
-		s.effect(s.pushEffect(root))
-	}
 }
 
 // branch lets the story's branch follow what was accepted at its root.

@@ -100,6 +100,7 @@ type Book struct {
 
 	Decided string  `json:"decided,omitempty"` // the last recorded decision: who, round, commit, which
 	Absorb  *Absorb `json:"absorb,omitempty"`  // another tree's work is being merged in
+	Stuck   *Stuck  `json:"stuck,omitempty"`   // what has kept failing for it; of no meaning once it waits for something else
 }
 
 // Talk is a conversation with an agent that a later run can go on with.

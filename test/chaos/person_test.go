@@ -190,7 +190,7 @@ func (p *person) settle(ctx context.Context, api *client.Client, item work.Item,
 			break
 		}
 		err = api.RemoveTask(ctx, id)
-	case work.ItemParked, work.ItemStory:
+	case work.ItemParked, work.ItemStuck, work.ItemStory:
 		err = fmt.Errorf("nothing here should be parked: %s", item.Text)
 	}
 	p.expect("settle "+string(item.Kind), item.TaskID, err)
