@@ -48,7 +48,7 @@ func (a *Agent) Describe(ctx context.Context) (agent.Description, error) {
 	d := agent.Description{Name: "codex", Resume: true, Usage: true}
 	path, version, err := a.runner.Find(ctx, a.argv, "--version")
 	if err != nil {
-		return d, fmt.Errorf("describe codex: %w", err)
+		return d, err
 	}
 	d.Path, d.Version = path, strings.TrimPrefix(version, "codex-cli ")
 	return d, nil
