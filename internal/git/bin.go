@@ -60,10 +60,10 @@ func (v *Vault) Discard(ctx context.Context, dir, bin string) (Discarded, error)
 			return Discarded{}, fmt.Errorf("keep the work of %s: %w", dir, err)
 		}
 	}
+	_ = removeAll(w.oldGit()) // first: nobody looks for it once the workspace is gone
 	if d.Binned, err = v.git.toBin(dir, bin); err != nil {
 		return Discarded{}, err
 	}
-	_ = removeAll(filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".old-git"))
 	w.forget()
 	return d, nil
 }

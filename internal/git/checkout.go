@@ -19,6 +19,7 @@ type checkout struct {
 	gitDir string
 	config []string // environment that disarms the repository's filters
 	locked bool
+	left   string // private ref of the landing whose lock a crash has left, taken over
 }
 
 // findCheckout looks through the repository's working trees. It refuses when
@@ -134,14 +135,17 @@ func (c *checkout) run(ctx context.Context, cmd command) ([]byte, error) {
 
 func (c *checkout) lockFile() string { return filepath.Join(c.gitDir, "index.lock") }
 
+// draft is a lock that is not in its place yet.
+func (c *checkout) draft() string { return filepath.Join(c.gitDir, "claudomator-lock") }
+
 // scratch is the index under construction; it replaces the user's at the end.
 func (c *checkout) scratch() string { return filepath.Join(c.gitDir, "claudomator-index") }
 
 // lock takes git's index lock, and takes over one that a crash of ours left:
 // it says so inside, and the landing's own lock proves that nobody else of this
-// server works here.
+// server works here. The mark in it stays: it tells whose landing is unfinished.
 func (c *checkout) lock(ctx context.Context, owner string) error {
-	mark := "claudomator " + owner + "\n"
+	mark := lockMark + owner + "\n"
 	for wait := 5 * time.Millisecond; ; wait *= 2 {
 		err := c.placeLock(mark)
 		if err == nil {
@@ -151,9 +155,9 @@ func (c *checkout) lock(ctx context.Context, owner string) error {
 		if !errors.Is(err, os.ErrExist) {
 			return storageError("lock the index of "+c.dir, err)
 		}
-		if text, err := os.ReadFile(c.lockFile()); err == nil && strings.HasPrefix(string(text), "claudomator ") {
-			_ = os.Remove(c.lockFile())
-			continue
+		if text, err := os.ReadFile(c.lockFile()); err == nil && strings.HasPrefix(string(text), lockMark) {
+			c.locked, c.left = true, strings.TrimSpace(strings.TrimPrefix(string(text), lockMark))
+			return errors.Join(removeFile(c.scratch()), removeFile(c.scratch()+".lock"))
 		}
 		if wait > time.Second {
 			return fail(KindLocked, "another git process is at work in %s", c.dir).hint("if none is, delete " + c.lockFile())
@@ -164,10 +168,12 @@ func (c *checkout) lock(ctx context.Context, owner string) error {
 	}
 }
 
+const lockMark = "claudomator " // before the private ref of the landing
+
 // placeLock makes the lock file with its mark in it, at once: one that a kill has
 // left empty would be nobody's.
 func (c *checkout) placeLock(mark string) error {
-	draft := filepath.Join(c.gitDir, "claudomator-lock")
+	draft := c.draft()
 	if err := os.WriteFile(draft, []byte(mark), 0o600); err != nil {
 		return err
 	}
@@ -180,6 +186,18 @@ func (c *checkout) placeLock(mark string) error {
 		}
 	}
 	return errors.Join(err, removeFile(draft))
+}
+
+// relabel says in the lock, which is held, that another landing holds it now.
+func (c *checkout) relabel(owner string) error {
+	draft := c.draft()
+	if err := os.WriteFile(draft, []byte(lockMark+owner+"\n"), 0o600); err != nil {
+		return storageError("lock the index of "+c.dir, err)
+	}
+	if err := os.Rename(draft, c.lockFile()); err != nil {
+		return storageError("lock the index of "+c.dir, err)
+	}
+	return nil
 }
 
 func removeFile(p string) error {

@@ -3,6 +3,7 @@ package git
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -284,4 +285,22 @@ func TestB06StaleLocksDoNotBlock(t *testing.T) {
 	}
 	l.prepare("t")
 	sh(t, l.ws("t"), "echo y >y; git add y; git commit -qm y")
+}
+
+// A former .git that a kill kept from being deleted goes before its workspace does:
+// nobody would look for it any more.
+func TestFormerGitGoesBeforeItsWorkspace(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	l.prepare("t")
+	left := filepath.Join(l.dir, ".t.old-git")
+	write(t, filepath.Join(left, "objects", "x"), "x")
+	bin := filepath.Join(filepath.Dir(l.dir), "bin")
+	write(t, bin, "in the way")
+	if _, err := l.vault.Discard(l.ctx(), l.ws("t"), bin); err == nil {
+		t.Fatal("went to a bin that is a file")
+	}
+	if exists(left) || !exists(l.ws("t")) {
+		t.Fatal("the former .git is there still, or the workspace is not")
+	}
 }

@@ -286,30 +286,10 @@ func TestB30CutOffLandings(t *testing.T) {
 			l := newLab(t, "echo g >gone; git add .; git commit -qm more")
 			got := l.run("t", task)
 			spec := l.landSpec("t", got.Head)
-			// The same steps as Land, cut off after the ref moved.
-			old := l.head("main")
-			built, err := l.vault.buildLanding(l.ctx(), spec, old)
-			if err != nil {
-				t.Fatal(err)
-			}
-			to, err := l.vault.openTarget(l.ctx(), spec, old, built.Commit)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for ref, at := range map[string]string{spec.baseRef(): old, spec.PrivateRef: built.Commit} {
-				if err := l.vault.putRef(l.ctx(), ref, at); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := to.move(l.ctx()); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := os.ReadFile(filepath.Join(l.repo, ".git", "index.lock")); err != nil {
-				t.Fatal("the lock is not held: ", err)
-			}
+			to := l.cutOff(spec)
 			sh(t, l.repo, c.user) // the lock file stays, as after kill -9
 			out := l.land("t", got.Head)
-			if !out.Already || out.Commit != built.Commit || out.Checkout != l.repo || len(out.Warnings) > 0 {
+			if !out.Already || out.Commit != to.new || out.Checkout != l.repo || len(out.Warnings) > 0 {
 				t.Fatalf("landed %+v", out)
 			}
 			if s := sh(t, l.repo, "git status --porcelain; ls; git rev-list --count --merges main"); s != "a\nd\nnew\n1" {
@@ -318,6 +298,66 @@ func TestB30CutOffLandings(t *testing.T) {
 			l.sound()
 		})
 	}
+}
+
+// A landing that a kill has cut off is finished by the next one on its target, also
+// when that is another: what it left of the checkout are no edits of the user's.
+func TestCutOffLandingBeforeAnother(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, user string }{
+		{"before the checkout", ""},
+		{"files half written", "echo two >>a; printf ne >new"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, "")
+			first := l.run("t", "echo two >>a; echo new >new; git add -A; git commit -qm t")
+			second := l.run("u", "echo other >other; git add -A; git commit -qm u")
+			spec, old := l.landSpec("t", first.Head), l.head("main")
+			to := l.cutOff(spec)
+			sh(t, l.repo, c.user)
+			out := l.land("u", second.Head)
+			if out.Checkout != l.repo || len(out.Warnings) > 0 || out.Before != to.new {
+				t.Fatalf("landed %+v", out)
+			}
+			l.sound()
+			again := l.land("t", first.Head)
+			if !again.Already || again.Commit != to.new || again.Before != old {
+				t.Fatalf("landed again %+v", again)
+			}
+			if s := sh(t, l.repo, "git status --porcelain; ls; git rev-list --count --merges main"); s != "a\nnew\nother\n2" {
+				t.Fatalf("got %q", s)
+			}
+			l.sound()
+		})
+	}
+}
+
+// cutOff does the same steps as Land, and stops where kill -9 would stop it: after
+// the ref has moved, with the checkout's lock held.
+func (l *lab) cutOff(spec LandSpec) *target {
+	l.t.Helper()
+	old := l.head("main")
+	built, err := l.vault.buildLanding(l.ctx(), spec, old)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	to, err := l.vault.openTarget(l.ctx(), spec, old, built.Commit)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for ref, at := range map[string]string{spec.baseRef(): old, spec.PrivateRef: built.Commit} {
+		if err := l.vault.putRef(l.ctx(), ref, at); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	if err := to.move(l.ctx()); err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := os.ReadFile(filepath.Join(l.repo, ".git", "index.lock")); err != nil {
+		l.t.Fatal("the lock is not held: ", err)
+	}
+	return to
 }
 
 func TestCutOffLandingKeepsTheUsersEdits(t *testing.T) {

@@ -113,6 +113,11 @@ func (w *workspace) file(suffix string) string {
 func (w *workspace) index() string  { return w.file(".index") }
 func (w *workspace) gitDir() string { return filepath.Join(w.Dir, ".git") }
 
+// oldGit is where a former .git lies until it is deleted.
+func (w *workspace) oldGit() string {
+	return filepath.Join(filepath.Dir(w.Dir), "."+filepath.Base(w.Dir)+".old-git")
+}
+
 func (w *workspace) save() error {
 	data, err := json.Marshal(w.registration)
 	if err != nil {

@@ -41,11 +41,39 @@ func (v *Vault) openTarget(ctx context.Context, s LandSpec, old, commit string) 
 	if err := t.checkout.lock(ctx, s.PrivateRef); err != nil {
 		return nil, err
 	}
-	if err := t.checkout.refuse(ctx, t); err != nil {
+	err = v.finishLeft(ctx, t.checkout, s, old)
+	if err == nil {
+		err = t.checkout.refuse(ctx, t)
+	}
+	if err != nil {
 		t.release()
 		return nil, err
 	}
 	return t, nil
+}
+
+// finishLeft completes the checkout of another landing, which had moved the target
+// when a crash cut it off: now, or this one would be refused for the user's edits that
+// are none. What it cannot complete the user has to look at, and refuse says so.
+func (v *Vault) finishLeft(ctx context.Context, c *checkout, s LandSpec, now string) error {
+	if c.left == "" || c.left == s.PrivateRef || checkRef(c.left) != nil {
+		return nil //nolint:nilerr // it was not left by a landing
+	}
+	other := LandSpec{PrivateRef: c.left}
+	landed, err := readRefFile(v.dir, other.PrivateRef)
+	if err != nil {
+		return err
+	}
+	if landed == now {
+		old, err := v.Ref(ctx, other.baseRef())
+		if err != nil {
+			return err
+		}
+		if err := c.complete(ctx, v, old, now); err != nil {
+			return ctx.Err()
+		}
+	}
+	return c.relabel(s.PrivateRef)
 }
 
 func (t *target) release() {
@@ -120,16 +148,22 @@ func (v *Vault) finishCheckout(ctx context.Context, s LandSpec, old, commit stri
 		return "", []Warning{staleCheckout(v.source.text, err)}
 	}
 	defer c.unlock()
-	dirty, err := c.changes(ctx)
-	if err == nil && len(dirty) > 0 {
-		if err = c.heal(ctx, v, old, commit); err == nil {
-			err = c.bring(ctx, v, old, commit)
-		}
-	}
-	if err != nil {
+	if err := c.complete(ctx, v, old, commit); err != nil {
 		return "", []Warning{staleCheckout(c.dir, err)}
 	}
 	return c.dir, nil
+}
+
+// complete brings a checkout along that was cut off on its way, or had not begun.
+func (c *checkout) complete(ctx context.Context, v *Vault, old, commit string) error {
+	dirty, err := c.changes(ctx)
+	if err != nil || len(dirty) == 0 {
+		return err
+	}
+	if err := c.heal(ctx, v, old, commit); err != nil {
+		return err
+	}
+	return c.bring(ctx, v, old, commit)
 }
 
 // bring is update, tried again where git itself broke down: the branch has moved,

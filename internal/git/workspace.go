@@ -238,7 +238,7 @@ func (w *workspace) unmerge(ctx context.Context, m merged) error {
 // retireGit moves the former .git out of the work tree and deletes it. What it
 // held that the vault lacks was kept by clear.
 func (w *workspace) retireGit() error {
-	old := filepath.Join(filepath.Dir(w.Dir), "."+filepath.Base(w.Dir)+".old-git")
+	old := w.oldGit()
 	_ = removeAll(old)
 	if !exists(w.gitDir()) {
 		return nil
