@@ -48,11 +48,28 @@ func (p *pulls) Look(ctx context.Context, r engine.PullRequest, number int) (eng
 		return engine.PullLook{}, err
 	}
 	got, err := f.Look(ctx, number)
-	look := engine.PullLook{Pull: pullOf(got), Commit: got.MergeCommit}
+	look := lookOf(got)
 	if got.Checks == forge.ChecksFailed {
 		look.Red = red(got.Failed)
 	}
 	return look, forgeError(err)
+}
+
+// Close implements engine.Forge.
+func (p *pulls) Close(ctx context.Context, r engine.PullRequest, number int, comment string) (engine.PullLook, error) {
+	f, err := p.forge(r)
+	if err != nil {
+		return engine.PullLook{}, err
+	}
+	if number == 0 {
+		found, err := f.Find(ctx, r.Branch, r.Target)
+		if err != nil || found.Number == 0 {
+			return engine.PullLook{}, forgeError(err)
+		}
+		number = found.Number
+	}
+	got, err := f.Close(ctx, number, comment)
+	return lookOf(got), forgeError(err)
 }
 
 // forge is the one that the project's remote belongs to.
@@ -99,6 +116,10 @@ func usualToken(kind string) string {
 		return "GITHUB_TOKEN"
 	}
 	return "GITEA_TOKEN"
+}
+
+func lookOf(p forge.Pull) engine.PullLook {
+	return engine.PullLook{Pull: pullOf(p), Commit: p.MergeCommit}
 }
 
 func pullOf(p forge.Pull) work.Pull {

@@ -165,6 +165,8 @@ func (e *Engine) do(ctx context.Context, job int64, f work.Effect) error {
 		return e.push(ctx, f)
 	case work.PullRequest:
 		return e.pullRequest(ctx, job, f)
+	case work.ClosePull:
+		return e.closePull(ctx, f)
 	case work.Reclaim:
 		return e.reclaim(ctx, f)
 	case work.Recheck:

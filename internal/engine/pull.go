@@ -17,6 +17,11 @@ type Forge interface {
 	// Look says how a pull request stands. When its checks cannot be read, the rest
 	// comes beside the error.
 	Look(ctx context.Context, r PullRequest, number int) (PullLook, error)
+	// Close closes a pull request, of number 0 the one that is open for the branch, and
+	// says why below it, once; what is merged or closed already is left as it is. Without
+	// one of the branch the answer is empty. When only the comment is refused, the closed
+	// one comes beside the error.
+	Close(ctx context.Context, r PullRequest, number int, comment string) (PullLook, error)
 }
 
 // PullRequest is a story's, as it is to be opened.
@@ -72,7 +77,7 @@ func (e *Engine) pullRequest(ctx context.Context, job int64, f work.Effect) erro
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // the server stops: delivered again
 	}
-	if wait := e.pullWait(f.Task, s, err); wait > 0 {
+	if wait := e.pullWait(f.Task, s.known != nil, err); wait > 0 {
 		e.o.Log.Warn("the forge is asked again later", "task", f.Task, "in", wait, "error", err)
 		return againError{wait}
 	}
@@ -103,9 +108,9 @@ const mostLimited = time.Hour
 
 // pullWait is the time after which a forge that could not be asked is asked again; 0
 // when it is not: it has been away for too long, or waiting does not help.
-func (e *Engine) pullWait(task work.TaskID, s *shipment, err error) time.Duration {
+func (e *Engine) pullWait(task work.TaskID, opened bool, err error) time.Duration {
 	later, limited := errors.AsType[*LaterError](err)
-	if err == nil || !limited && (s.known == nil || !passes(err)) {
+	if err == nil || !limited && (!opened || !passes(err)) {
 		return 0
 	}
 	left := e.o.PullLimit - e.blind(task)

@@ -27,6 +27,7 @@ type forge struct {
 	head   string // as it says; "": where the branch is
 	red    string // of head
 	fails  []error
+	said   []string // below the pull requests, when they were closed
 	looks  int
 }
 
@@ -72,6 +73,26 @@ func (f *forge) Look(_ context.Context, _ engine.PullRequest, number int) (engin
 		return engine.PullLook{}, work.Errorf(work.NotFound, "there is no pull request %d", number)
 	}
 	return engine.PullLook{Pull: f.pull(), Commit: f.merged, Red: f.red}, nil
+}
+
+func (f *forge) Close(_ context.Context, r engine.PullRequest, number int, comment string) (engine.PullLook, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.fail(); err != nil {
+		return engine.PullLook{}, err
+	}
+	if number == 0 && f.state == "open" && f.opened[len(f.opened)-1].Branch == r.Branch {
+		number = len(f.opened)
+	}
+	switch {
+	case number == 0:
+		return engine.PullLook{}, nil
+	case number != len(f.opened):
+		return engine.PullLook{}, work.Errorf(work.NotFound, "there is no pull request %d", number)
+	case f.state == "open":
+		f.state, f.said = "closed", append(f.said, comment)
+	}
+	return engine.PullLook{Pull: f.pull(), Commit: f.merged}, nil
 }
 
 func (f *forge) set(change func()) {

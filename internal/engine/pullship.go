@@ -56,19 +56,12 @@ func (e *Engine) seePull(ctx context.Context, s *shipment) (work.PullSeen, error
 	if err != nil {
 		return work.PullSeen{}, err
 	}
-	if s.request.Remote, err = v.Remote(ctx); err != nil {
-		return work.PullSeen{}, err
-	}
-	switch {
-	case s.request.Branch == s.request.Target: // the project's branch has changed since
+	if s.request.Branch == s.request.Target { // the project's branch has changed since
 		return work.PullSeen{}, work.Errorf(work.Invalid, "branch %q is the one that it is to be merged into", s.request.Branch).WithReason("branch_taken").
 			WithHint("give the story another one: claudomator story set %s --branch BRANCH", s.story)
-	case s.request.Remote == "":
-		return work.PullSeen{}, work.Errorf(work.Invalid, "the repository has no remote to open it at").WithReason("no_remote").
-			WithHint("add one called origin, or ship directly: claudomator project set NAME --ship-mode \"\"")
-	case e.o.Forge == nil:
-		return work.PullSeen{}, work.Errorf(work.Invalid, "no forge is set up").WithReason("no_forge").
-			WithHint("ship directly: claudomator project set NAME --ship-mode \"\"")
+	}
+	if err := e.atForge(ctx, v, &s.request); err != nil {
+		return work.PullSeen{}, err
 	}
 	if s.known != nil {
 		opened, err := refOf(ctx, v, s.ref(s.known.Number, s.ship))
@@ -137,7 +130,7 @@ func note(ctx context.Context, v *git.Vault, ref, commit string) error {
 // only what an earlier ship has put there: what others have pushed since, or a branch
 // of theirs that has the name, is not overwritten.
 func (e *Engine) pushStory(ctx context.Context, v *git.Vault, s *shipment) error {
-	ours := "refs/claudomator/pushed/" + string(s.story)
+	ours := pushedRef(s.story)
 	old, err := refOf(ctx, v, ours)
 	if err != nil {
 		return err

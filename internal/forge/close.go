@@ -9,10 +9,6 @@ import (
 
 // Both forges close a pull request, and comment on it, in the same words.
 
-func noneOpen(head, base string) *Error {
-	return fail(KindNotFound, "no pull request is open for %s into %s", head, base)
-}
-
 // close comments on an open pull request and closes it.
 func (c *client) close(ctx context.Context, number int, comment string) (Pull, error) {
 	p, err := c.pull(ctx, number)

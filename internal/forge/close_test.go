@@ -165,9 +165,14 @@ func TestFind(t *testing.T) {
 		if diff := cmp.Diff(Pull{Number: 7, URL: web(d), Head: head, State: StateOpen}, got); err != nil || diff != "" {
 			t.Errorf("%v %s", err, diff)
 		}
-		_, err = f.Find(t.Context(), branch, "release")
-		wantKind(t, err, KindNotFound)
+		if got, err := f.Find(t.Context(), branch, "release"); err != nil || got.Number != 0 {
+			t.Errorf("another base: %+v, %v", got, err)
+		}
 		d.End(7)
+		if got, err := f.Find(t.Context(), branch, "main"); err != nil || got.Number != 0 {
+			t.Errorf("closed: %+v, %v", got, err)
+		}
+		d.on("GET /pulls", d.NotFound())
 		_, err = f.Find(t.Context(), branch, "main")
 		wantKind(t, err, KindNotFound)
 	})

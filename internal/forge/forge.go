@@ -19,8 +19,8 @@ type Forge interface {
 	// when that fails, the rest comes beside the error.
 	Look(ctx context.Context, number int) (Pull, error)
 
-	// Find is the open pull request of a branch and a base. Without one the error is
-	// of KindNotFound. Its Checks are not looked at.
+	// Find is the open pull request of a branch and a base, the zero Pull without one.
+	// Its Checks are not looked at.
 	Find(ctx context.Context, head, base string) (Pull, error)
 
 	// Close closes a pull request without merging it, once a comment (Markdown) says

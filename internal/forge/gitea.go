@@ -31,7 +31,7 @@ func (g *gitea) Open(ctx context.Context, s PullSpec) (Pull, error) {
 
 // Find implements Forge.
 func (g *gitea) Find(ctx context.Context, head, base string) (Pull, error) {
-	return g.find(ctx, PullSpec{Head: head, Base: base}, noneOpen(head, base))
+	return g.find(ctx, PullSpec{Head: head, Base: base}, nil)
 }
 
 // Close implements Forge.

@@ -35,7 +35,7 @@ func (g *github) Open(ctx context.Context, s PullSpec) (Pull, error) {
 
 // Find implements Forge.
 func (g *github) Find(ctx context.Context, head, base string) (Pull, error) {
-	return g.find(ctx, PullSpec{Head: head, Base: base}, noneOpen(head, base))
+	return g.find(ctx, PullSpec{Head: head, Base: base}, nil)
 }
 
 // Close implements Forge.
@@ -43,8 +43,8 @@ func (g *github) Close(ctx context.Context, number int, comment string) (Pull, e
 	return g.client.close(ctx, number, comment)
 }
 
-// find is the open pull request of a head and a base; refused is why there is no
-// new one.
+// find is the open pull request of a head and a base; refused is the
+// error without one.
 func (g *github) find(ctx context.Context, s PullSpec, refused error) (Pull, error) {
 	var open []pullBody
 	query := url.Values{"state": {"open"}, "head": {g.owner + ":" + s.Head}, "base": {s.Base}, "per_page": {strconv.Itoa(perPage)}}

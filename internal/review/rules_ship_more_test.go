@@ -23,7 +23,6 @@ func TestShip_APullRequest(t *testing.T) {
 		if e, ok := s.take(work.PullRequest, "R"); !ok || e.Commit != "r1" {
 			t.Errorf("it opens %+v", e)
 		}
-		s.denied(work.CancelStory{}, work.Illegal, "shipping")
 		s.seen("R", "open", "pending", "")
 		s.step(work.ShipPull)
 		if story.Ship.Pull == nil || story.Ship.Pull.URL != "http://forge/7" {

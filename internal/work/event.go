@@ -28,13 +28,14 @@ const (
 	Branch         EffectKind = "branch"       // the story's branch is to stand at Commit
 	Push           EffectKind = "push"         // Commit, landed, to the remote
 	PullRequest    EffectKind = "pull_request" // for Commit, to be opened and followed
+	ClosePull      EffectKind = "close_pull"   // the cancelled story's pull request, if one is open
 	Reclaim        EffectKind = "reclaim_workspace"
 	Recheck        EffectKind = "recheck" // settle Tree again: something it waits for has changed
 )
 
 // EffectKinds lists the effects.
 func EffectKinds() []EffectKind {
-	return []EffectKind{StartExecution, StopExecution, FinishJob, Integrate, Land, Branch, Push, PullRequest, Reclaim, Recheck}
+	return []EffectKind{StartExecution, StopExecution, FinishJob, Integrate, Land, Branch, Push, PullRequest, ClosePull, Reclaim, Recheck}
 }
 
 // Effect is one thing to do outside, durable until delivered.

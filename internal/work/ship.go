@@ -338,10 +338,12 @@ func (t *Tree) mayCancelShip() *Error {
 	switch story.Ship.Step {
 	case ShipAccept, ShipValidate:
 		return nil
+	case ShipPull:
+		if story.Ship.Resume == "" { // nothing was seen to be merged
+			return nil
+		}
 	case ShipLand:
 		return Errorf(Illegal, "story %s is being landed", story.ID).WithReason("shipping").WithHint("abort its merge %s first, if that is conflicted", story.Ship.MergeID)
-	case ShipPull:
-		return Errorf(Illegal, "story %s waits for its pull request", story.ID).WithReason("shipping").WithHint("close the pull request first")
 	case ShipPush, ShipDeploy, ShipSmoke:
 	}
 	return Errorf(Illegal, "story %s is landed already", story.ID).WithReason("shipping").WithHint("stop-deploy ends a running deployment")

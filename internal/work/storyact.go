@@ -363,8 +363,12 @@ func (c CancelStory) apply(s *Step) error {
 	if err := s.Tree.mayCancelShip(); err != nil {
 		return s.Tree.storyRefused(err)
 	}
+	pull := s.Tree.mayHavePull()
 	if err := s.act(ActCancel); err != nil {
 		return err
+	}
+	if pull {
+		s.effect(Effect{Kind: ClosePull, Task: s.Tree.Current(s.Tree.Root()).ID})
 	}
 	for _, t := range s.Tree.Tasks() {
 		top := t.ParentTaskID == "" && t.Judges == nil && t.SupersededBy == ""
