@@ -61,7 +61,7 @@ func agentChecks(ctx context.Context, cfg *config.Config, host *sandbox.Host, sc
 	}
 	var checks []cli.Check
 	for _, a := range all {
-		c := cli.Check{Name: "agent " + a.Type, Status: cli.CheckOK, Message: "there"}
+		c := cli.Check{Name: "agent " + a.Type, Status: cli.CheckOK, Message: "runs the program that the task names"}
 		switch {
 		case !a.Installed:
 			c.Status, c.Message = cli.CheckWarn, a.Note

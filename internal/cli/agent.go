@@ -23,7 +23,7 @@ func newAgentListCommand(s *shell) *cobra.Command {
 			return s.show(list(all), func(p *page) {
 				var rows [][]string
 				for _, a := range all {
-					usable, found := "yes", orElse(a.Note, a.Path)
+					usable, found := "yes", orElse(orElse(a.Note, a.Path), "named by the task")
 					if !a.Installed {
 						usable, found = "no", orElse(a.Note, "not installed")
 					}

@@ -19,7 +19,7 @@ import (
 // runOptions are what run was given.
 type runOptions struct {
 	repo, project, agent, model, name, task string
-	accept                                  []string
+	command, accept                         []string
 	check, yes, json                        bool
 	instructions                            string
 }
@@ -42,6 +42,7 @@ you to decide; 4 with --yes: not landed; 8 it ended badly; 130 interrupted.`
 
 func newRunCommand(s *shell) *cobra.Command {
 	var o runOptions
+	var command string
 	c := &cobra.Command{
 		Use: "run [INSTRUCTIONS]", Short: "Do one task in the foreground, from words to a landed commit", Long: runHelp,
 		Args: func(c *cobra.Command, args []string) error {
@@ -51,6 +52,7 @@ func newRunCommand(s *shell) *cobra.Command {
 			return takes("[INSTRUCTIONS]")(c, args)
 		},
 		Example: "  claudomator run --agent claude \"Prices must have two digits\"\n" +
+			"  claudomator run --agent acp --command '[\"gemini\",\"--acp\"]' \"Prices must have two digits\"\n" +
 			"  claudomator run --agent command \"sed -i s/%f/%.2f/ price.c\" --yes\n  claudomator run --check --accept \"go test ./... passes\" - <goal.md",
 	}
 	flags := c.Flags()
@@ -58,6 +60,7 @@ func newRunCommand(s *shell) *cobra.Command {
 	flags.StringVar(&o.repo, "repo", ".", "path or URL of the repository")
 	flags.StringVar(&o.project, "project", "", "name or id of the project (default: the one of the repository)")
 	flags.StringVar(&o.agent, "agent", "", "agent type (default: the project's, else one that is installed)")
+	flags.StringVar(&command, "command", "", "argv of its program, as a JSON list (default: the one of the configuration)")
 	flags.StringVar(&o.model, "model", "", "model")
 	flags.StringVar(&o.name, "name", "", "what the task is called (default: the first words of the instructions)")
 	flags.StringArrayVar(&o.accept, "accept", nil, "acceptance criterion (repeatable)")
@@ -70,6 +73,10 @@ func newRunCommand(s *shell) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.json {
 			s.format = jsonFormat
+		}
+		var err error
+		if o.command, err = commandLine(c, command); err != nil {
+			return err
 		}
 		if err := o.complete(c, s, args); err != nil {
 			return err
@@ -284,7 +291,7 @@ func (f *foreground) begin(ctx context.Context) error {
 	}
 	view, err := api.CreateTask(ctx, app.TaskRequest{
 		Project: string(project.ID), Name: f.o.name, AcceptanceCriteria: f.o.accept, Review: policy, Start: true,
-		Agent: app.AgentInput{Type: agent, Model: f.o.model, Instructions: f.o.instructions},
+		Agent: app.AgentInput{Type: agent, Model: f.o.model, Instructions: f.o.instructions, Command: f.o.command},
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -96,20 +97,34 @@ func projectName(repo string, taken []string) string {
 // project's, else the first known program that is installed. Empty: the server
 // finds it out. What cannot be used is refused before anything is made.
 func (f *foreground) agent(ctx context.Context, project *work.Project) (string, error) {
+	if f.o.agent == "" && len(f.o.command) > 0 {
+		return work.CommandAgent, nil // as the server understands it
+	}
 	all, err := f.api.Agents(ctx)
 	if err != nil {
 		return "", err
 	}
 	if wanted := orElse(f.o.agent, project.Agent); wanted != "" {
-		return f.o.agent, usable(all, wanted)
+		return f.o.agent, cmp.Or(usable(all, wanted), f.program(all, wanted))
 	}
 	for _, known := range []string{"claude", "codex", "acp"} {
-		if usable(all, known) == nil {
+		if usable(all, known) == nil && f.program(all, known) == nil {
 			return known, nil
 		}
 	}
 	return "", work.Errorf(work.Invalid, "no agent program is installed here, and none is chosen").WithReason("no_agent").
 		WithHint("install one (claudomator doctor shows which there are), or run a shell script as the agent: --agent command")
+}
+
+// program is the error of an agent type that says how to talk with a program, where
+// none is named: neither here nor in the server's configuration.
+func (f *foreground) program(all []app.AgentInfo, wanted string) error {
+	none := func(a app.AgentInfo) bool { return a.Type == wanted && a.Type == "acp" && a.Path == "" }
+	if len(f.o.command) > 0 || !slices.ContainsFunc(all, none) {
+		return nil
+	}
+	return work.Errorf(work.Invalid, "agent %s needs a program that speaks the protocol, and none is named", wanted).WithReason("no_program").
+		WithHint(`name it: --command '["gemini","--acp"]', or for good in the configuration: agents.%s.command`, wanted)
 }
 
 // usable is the error of an agent type that cannot be used, or nil.
