@@ -78,11 +78,14 @@ func (p *Plan) Check(unread ...string) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	number := len(wrong)
-	if more := number - maxPlanProblems; more > 0 {
+	what := "a problem"
+	if number := len(wrong); number > 1 {
+		what = fmt.Sprintf("%d problems", number)
+	}
+	if more := len(wrong) - maxPlanProblems; more > 0 {
 		wrong = append(wrong[:maxPlanProblems], fmt.Sprintf("and %d more", more))
 	}
-	return Errorf(Invalid, "the plan has %d problems: %s", number, strings.Join(wrong, "; ")).WithReason("plan").With("problems", []string(wrong)).
+	return Errorf(Invalid, "the plan has %s: %s", what, strings.Join(wrong, "; ")).WithReason("plan").With("problems", []string(wrong)).
 		WithHint("mend them and give the whole plan again")
 }
 
