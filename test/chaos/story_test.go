@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	storyShort = 30              // kills of stories, on SQLite
+	storyShort = 50              // kills of stories, on SQLite
 	storyLong  = 300             // a quarter of it on PostgreSQL
 	storyTime  = 5 * time.Minute // for one story, storm included
 )
