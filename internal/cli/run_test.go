@@ -90,17 +90,6 @@ func TestRunMakes(t *testing.T) {
 	if got.Agent.Type != "command" || got.Agent.Model != "m" || got.Name != "n" {
 		t.Errorf("%+v", got)
 	}
-	argv := `["gemini","--acp"]`
-	if _, got = made(withACP, "x", "--agent", "acp", "--command", argv); got.Agent.Type != "acp" || len(got.Agent.Command) != 2 {
-		t.Errorf("a program by the protocol: %+v", got)
-	}
-	if _, got = made(nil, "x", "--command", argv); got.Agent.Type != "command" || len(got.Agent.Command) != 2 {
-		t.Errorf("a program alone: %+v", got)
-	}
-	named := func(f *fake) { f.agents = []app.AgentInfo{{Type: "acp", Installed: true, Path: "/bin/gemini"}} }
-	if _, got = made(named, "x"); got.Agent.Type != "acp" {
-		t.Errorf("the configured program: %+v", got)
-	}
 	_, got = made(nil, "x", "--check") // the checker's role is a command
 	if got.Review != "checked" {
 		t.Errorf("--check: %+v", got)
@@ -110,9 +99,6 @@ func TestRunMakes(t *testing.T) {
 		t.Errorf("a URL: %+v", got)
 	}
 }
-
-// withACP is how a server without a setting has the protocol: no program speaks it.
-func withACP(f *fake) { f.agents = append(f.agents[1:], app.AgentInfo{Type: "acp", Installed: true}) }
 
 // TestRunMistakes: what cannot work is said before anything is made.
 func TestRunMistakes(t *testing.T) {
@@ -134,25 +120,19 @@ func TestRunMistakes(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"nothing to do":           {[]string{"run"}, nil, 2, "run needs instructions\nhint: say what is to be done: claudomator run \"Fix"},
-		"empty":                   {[]string{"run", " "}, nil, 2, "the instructions are empty"},
-		"not quoted":              {[]string{"run", "fix", "it"}, nil, 2, "does not take \"it\" beside \"fix\"\nhint: quote the instructions: claudomator run \"fix it\""},
-		"no repository":           {[]string{"run", "x", "--repo", nowhere}, nil, 2, "is in no git repository\nhint: go into one"},
-		"nothing there":           {[]string{"run", "x", "--repo", nowhere + "/none"}, nil, 2, "there is nothing at "},
-		"unknown project":         {[]string{"run", "x", "--project", "none"}, nil, 3, "there is no project \"none\""},
-		"two projects":            {[]string{"run", "x", "--repo", top}, func(f *fake) { p := *f.projects[0]; p.Repository = top; f.projects = []*work.Project{&p, &p} }, 2, "several projects work on"},
-		"unknown agent":           {[]string{"run", "x", "--repo", top, "--agent", "claud"}, nil, 2, "there is no agent type \"claud\"\nhint: did you mean claude?"},
-		"agent not installed":     {[]string{"run", "x", "--repo", top, "--agent", "codex"}, nil, 2, "agent codex cannot be used: codex is not on the PATH"},
-		"no agent":                {[]string{"run", "x", "--repo", top}, func(f *fake) { f.agents = f.agents[1:] }, 2, "no agent program is installed here, and none is chosen\nhint: "},
-		"no agent but a protocol": {[]string{"run", "x", "--repo", top}, withACP, 2, "no agent program is installed here"},
-		"protocol alone":          {[]string{"run", "x", "--repo", top, "--agent", "acp"}, withACP, 2, "none is named\nhint: name it: --command '[\"gemini\",\"--acp\"]'"},
-		"project of a protocol": {[]string{"run", "x", "--repo", top}, func(f *fake) {
-			withACP(f)
-			f.projects[0].Repository, f.projects[0].Agent = top, "acp"
-		}, 2, "agent acp needs a program"},
-		"argv no JSON":     {[]string{"run", "x", "--repo", top, "--command", "sh"}, nil, 2, "--command takes a JSON list of texts"},
-		"task and command": {[]string{"run", "--task", "t", "--command", "[]"}, nil, 2, "--command does not go with --task"},
-		"no checker":       {[]string{"run", "x", "--repo", top, "--check", "--agent", "command"}, func(f *fake) { f.roles = nil }, 2, "there is no checker"},
+		"nothing to do":       {[]string{"run"}, nil, 2, "run needs instructions\nhint: say what is to be done: claudomator run \"Fix"},
+		"empty":               {[]string{"run", " "}, nil, 2, "the instructions are empty"},
+		"not quoted":          {[]string{"run", "fix", "it"}, nil, 2, "does not take \"it\" beside \"fix\"\nhint: quote the instructions: claudomator run \"fix it\""},
+		"no repository":       {[]string{"run", "x", "--repo", nowhere}, nil, 2, "is in no git repository\nhint: go into one"},
+		"nothing there":       {[]string{"run", "x", "--repo", nowhere + "/none"}, nil, 2, "there is nothing at "},
+		"unknown project":     {[]string{"run", "x", "--project", "none"}, nil, 3, "there is no project \"none\""},
+		"two projects":        {[]string{"run", "x", "--repo", top}, func(f *fake) { p := *f.projects[0]; p.Repository = top; f.projects = []*work.Project{&p, &p} }, 2, "several projects work on"},
+		"unknown agent":       {[]string{"run", "x", "--repo", top, "--agent", "claud"}, nil, 2, "there is no agent type \"claud\"\nhint: did you mean claude?"},
+		"agent not installed": {[]string{"run", "x", "--repo", top, "--agent", "codex"}, nil, 2, "agent codex cannot be used: codex is not on the PATH"},
+		"no agent":            {[]string{"run", "x", "--repo", top}, func(f *fake) { f.agents = f.agents[1:] }, 2, "no agent program is installed here, and none is chosen\nhint: "},
+		"argv no JSON":        {[]string{"run", "x", "--repo", top, "--command", "sh"}, nil, 2, "--command takes a JSON list of texts"},
+		"task and command":    {[]string{"run", "--task", "t", "--command", "[]"}, nil, 2, "--command does not go with --task"},
+		"no checker":          {[]string{"run", "x", "--repo", top, "--check", "--agent", "command"}, func(f *fake) { f.roles = nil }, 2, "there is no checker"},
 		"checker not there": {[]string{"run", "x", "--repo", top, "--check"}, func(f *fake) {
 			f.roles = []work.RoleConfig{{Name: work.Checker, Active: true, Agent: "codex"}}
 		}, 2, "choose the checker: agent codex cannot be used"},
