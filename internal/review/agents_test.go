@@ -149,6 +149,10 @@ func (s *sim) endWell(i int, tree *work.Tree, t *work.Task) {
 		s.end(i, unresolved("", "", "a"))
 		return
 	}
+	if s.mode == 0 && s.one(25) { // it has rewritten what its branch holds: kept apart, and to be merged in
+		s.end(i, unresolved("", s.git.commit("", base), "a"))
+		return
+	}
 	s.end(i, success(s.newCommit(tree, t)))
 }
 
