@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // statements is how many a connection keeps ready. The queue and the store have
@@ -115,7 +116,7 @@ func (c *conn) take(ctx context.Context, text string) (*statement, error) {
 	case s.busy:
 		return nil, nil //nolint:nilnil // it is run on its own, then
 	case s.sqliteStmt == nil:
-		made, err := c.runs.PrepareContext(ctx, text)
+		made, err := c.runs.PrepareContext(ctx, steady(text))
 		if err != nil {
 			return nil, err
 		}
@@ -127,6 +128,22 @@ func (c *conn) take(ctx context.Context, text string) (*statement, error) {
 	}
 	s.busy, s.used = true, c.turn
 	return s, nil
+}
+
+// steady makes an expression of each LIMIT that is a bare parameter. SQLite looks at
+// such a parameter's value when it plans, and so parses the statement anew at each run;
+// that of the queue's fetch, at every job. No list of ours has one: its page is in its
+// text.
+func steady(text string) string {
+	parts := strings.Split(text, "LIMIT ")
+	for i, part := range parts[1:] {
+		if !strings.HasPrefix(part, "?") && !strings.HasPrefix(part, "$") {
+			continue
+		}
+		end := len(part) - len(strings.TrimLeft(part[1:], "0123456789"))
+		parts[i+1] = part[:end] + " + 0" + part[end:]
+	}
+	return strings.Join(parts, "LIMIT ")
 }
 
 // makeRoom closes the statement that was not used for longest, where there are too many.

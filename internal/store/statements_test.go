@@ -17,6 +17,7 @@ import (
 type counting struct {
 	driver       *sqlite.Driver
 	parsed, open int
+	text         string // of the last one
 }
 
 func (c *counting) Driver() driver.Driver { return c.driver }
@@ -43,6 +44,7 @@ func (c countingConn) PrepareContext(ctx context.Context, text string) (driver.S
 	}
 	c.of.parsed++
 	c.of.open++
+	c.of.text = text
 	return countingStmt{s, s.(driver.StmtExecContext), s.(driver.StmtQueryContext), c.of}, nil
 }
 
@@ -203,5 +205,31 @@ func TestStatementsSeeTheSchema(t *testing.T) {
 	must(t, db, `ALTER TABLE a ADD COLUMN w TEXT`)
 	if after := columns(); before != 2 || after != 3 {
 		t.Errorf("%d columns before, %d after", before, after)
+	}
+}
+
+// A LIMIT that is a bare parameter would be parsed at each run, whoever keeps the
+// statement.
+func TestKeptLimitIsNoBareParameter(t *testing.T) {
+	t.Parallel()
+	db, c := keeping(t)
+	for n := range 20 {
+		must(t, db, `INSERT INTO a (n, v) VALUES ($1, 'x')`, n)
+	}
+	for text, want := range map[string]string{
+		`SELECT count(*) FROM (SELECT n FROM a LIMIT ?1)`:                             `SELECT count(*) FROM (SELECT n FROM a LIMIT ?1 + 0)`,
+		`SELECT count(*) FROM (SELECT * FROM (SELECT n FROM a LIMIT $1) LIMIT $1)`:    `SELECT count(*) FROM (SELECT * FROM (SELECT n FROM a LIMIT $1 + 0) LIMIT $1 + 0)`,
+		`SELECT count(*) FROM (SELECT n FROM a WHERE n < 100 + ?1 LIMIT ?1 OFFSET 0)`: `SELECT count(*) FROM (SELECT n FROM a WHERE n < 100 + ?1 LIMIT ?1 + 0 OFFSET 0)`,
+		`SELECT count(*) FROM (SELECT n FROM a WHERE ?1 > 0 LIMIT 12)`:                `SELECT count(*) FROM (SELECT n FROM a WHERE ?1 > 0 LIMIT 12)`,
+	} {
+		for range 3 {
+			var n int
+			if err := db.QueryRowContext(t.Context(), text, 12).Scan(&n); err != nil || n != 12 {
+				t.Errorf("%s: %d rows, %v", text, n, err)
+			}
+		}
+		if c.text != want {
+			t.Errorf("kept %s, want %s", c.text, want)
+		}
 	}
 }
