@@ -100,9 +100,11 @@ func newLab(t testing.TB, setup string) *lab {
 	return l
 }
 
-func (l *lab) open(repository string) *Vault {
+func (l *lab) open(repository string) *Vault { return l.openAt("v.git", repository) }
+
+func (l *lab) openAt(name, repository string) *Vault {
 	l.t.Helper()
-	v, err := l.git.OpenVault(l.ctx(), filepath.Join(filepath.Dir(l.dir), "vaults", "v.git"), repository)
+	v, err := l.git.OpenVault(l.ctx(), filepath.Join(filepath.Dir(l.dir), "vaults", name), repository)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // target is the branch that a landing moves, local or remote.
@@ -35,13 +36,19 @@ func (v *Vault) openTarget(ctx context.Context, s LandSpec, old, commit string) 
 	if t.fresh = KindOf(err) == KindBranchMissing; err != nil && !t.fresh {
 		return nil, err
 	}
-	if t.checkout, err = v.git.findCheckout(ctx, t.loc, s.Target); err != nil || t.checkout == nil {
-		return t, err
+	if t.checkout, err = v.git.findCheckout(ctx, t.loc, s.Target); err != nil {
+		return nil, err
+	}
+	if t.checkout == nil {
+		return t, v.freeTarget(ctx, t.loc, &checkout{}, t.branch, commit)
 	}
 	if err := t.checkout.lock(ctx, s.PrivateRef); err != nil {
 		return nil, err
 	}
-	err = v.finishLeft(ctx, t.checkout, s, old)
+	err = v.freeTarget(ctx, t.loc, t.checkout, t.branch, commit)
+	if err == nil {
+		err = v.finishLeft(ctx, t.checkout, s, old)
+	}
 	if err == nil {
 		err = t.checkout.refuse(ctx, t)
 	}
@@ -74,6 +81,42 @@ func (v *Vault) finishLeft(ctx context.Context, c *checkout, s LandSpec, now str
 		}
 	}
 	return c.relabel(s.PrivateRef)
+}
+
+// freeTarget removes the locks that a git of ours has left on its way to move the
+// target, killed together with its server: nobody else would, and the user could not
+// commit any more. A lock is ours where it holds what a landing has built; or nothing
+// yet, and the checkout's lock was left with it. A git that outlived its server has
+// time to end.
+func (v *Vault) freeTarget(ctx context.Context, loc location, c *checkout, branch, commit string) error {
+	ours := map[string]bool{commit: true}
+	if c.left != "" {
+		ours[""] = true
+		if checkRef(c.left) == nil {
+			built, err := readRefFile(v.dir, c.left)
+			if err != nil {
+				return err
+			}
+			ours[built] = true
+		}
+	}
+	for _, ref := range []string{"refs/heads/" + branch, "HEAD"} {
+		path := filepath.Join(loc.common, filepath.FromSlash(ref)+".lock")
+		for wait := 25 * time.Millisecond; ; wait *= 2 {
+			text, err := os.ReadFile(path)
+			if err != nil || !ours[strings.TrimSpace(string(text))] {
+				break // gone; or the user's, and git says so
+			}
+			if wait > 200*time.Millisecond {
+				breakLock(path, v.opened)
+				break
+			}
+			if err := pause(ctx, wait); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (t *target) release() {
@@ -148,7 +191,10 @@ func (v *Vault) finishCheckout(ctx context.Context, s LandSpec, old, commit stri
 		return "", []Warning{staleCheckout(v.source.text, err)}
 	}
 	defer c.unlock()
-	if err := c.complete(ctx, v, old, commit); err != nil {
+	if err = v.freeTarget(ctx, loc, c, s.Target, commit); err == nil {
+		err = c.complete(ctx, v, old, commit)
+	}
+	if err != nil {
 		return "", []Warning{staleCheckout(c.dir, err)}
 	}
 	return c.dir, nil

@@ -90,11 +90,10 @@ func (g *Git) OpenVault(ctx context.Context, dir, repository string) (*Vault, er
 	return v, nil
 }
 
-// breakLocks removes what git commands of a killed life have locked. Locks of our
-// own references are met one by one, when they are in the way.
+// breakLocks removes what a killed life has locked, its git commands' and our own.
 func (v *Vault) breakLocks() {
 	locks, _ := filepath.Glob(filepath.Join(escapeGlob(v.dir), "*.lock"))
-	_ = filepath.WalkDir(filepath.Join(v.dir, "refs", "remotes"), func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(filepath.Join(v.dir, "refs"), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".lock") {
 			locks = append(locks, path)
 		}

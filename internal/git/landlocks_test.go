@@ -1,0 +1,99 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A git that is killed with its server while it moves the target leaves locks in the
+// user's repository. The next landing removes what is ours of them, and nothing else.
+func TestLocksOfAKilledGit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		moved bool
+		bare  bool
+		locks string // a shell text; $C is the commit that is landed
+		want  Kind
+	}{
+		{name: "empty", locks: ": >refs/heads/main.lock"},
+		{name: "about to move", locks: "echo $C >refs/heads/main.lock; : >HEAD.lock"},
+		{name: "moved", moved: true, locks: ": >HEAD.lock"},
+		{name: "of a bare repository", bare: true, locks: "echo $C >refs/heads/main.lock"},
+		{name: "the user's", locks: "git rev-parse main >refs/heads/main.lock", want: KindLocked},
+		{name: "the user's in a bare repository", bare: true, locks: ": >refs/heads/main.lock", want: KindLocked},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, "")
+			there := filepath.Join(l.repo, ".git")
+			if c.bare {
+				sh(t, l.repo, "git clone -q --bare . ../B.git")
+				there = filepath.Join(filepath.Dir(l.repo), "B.git")
+				l.repo = there
+				l.vault = l.openAt("b.git", there)
+			}
+			got := l.run("t", "echo two >>a; git commit -qam t")
+			spec, old := l.landSpec("t", got.Head), l.head("main")
+			built, err := l.vault.buildLanding(l.ctx(), spec, old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ref, at := range map[string]string{spec.baseRef(): old, spec.PrivateRef: built.Commit} {
+				if err := l.vault.putRef(l.ctx(), ref, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			to, err := l.vault.openTarget(l.ctx(), spec, old, built.Commit) // holds the checkout's lock
+			if err == nil && c.moved {
+				err = to.move(l.ctx())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			sh(t, there, "C="+built.Commit+"; "+c.locks)
+			l.vault = l.openAt(filepath.Base(l.vault.Dir()), l.repo) // the next life
+			out, err := l.vault.Land(l.ctx(), spec)
+			if KindOf(err) != c.want || c.want == "" && err != nil {
+				t.Fatal(err)
+			}
+			if c.want != "" {
+				if _, err := os.Lstat(filepath.Join(there, "refs/heads/main.lock")); err != nil || l.head("main") != old {
+					t.Errorf("it went past the lock: %v", err)
+				}
+				return
+			}
+			if out.Commit != built.Commit || l.head("main") != built.Commit || len(out.Warnings) > 0 {
+				t.Errorf("landed %+v", out)
+			}
+			if !c.bare {
+				l.sound()
+			}
+		})
+	}
+}
+
+// What a killed life has locked in the vault itself goes when it is opened again, also
+// where nobody needs that reference any more; and what is locked now stays.
+func TestLocksOfAKilledLife(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	got := l.run("t", "echo two >>a; git commit -qam t")
+	dir := l.vault.Dir()
+	locks := []string{"refs/heads/claudomator/t.lock", "refs/claudomator/snapshots/t/branch-x.lock", "packed-refs.lock"}
+	for _, name := range locks {
+		write(t, filepath.Join(dir, name), "")
+	}
+	l.vault = l.openAt(filepath.Base(dir), l.repo)
+	for _, name := range locks {
+		if exists(filepath.Join(dir, name)) {
+			t.Errorf("%s is there still", name)
+		}
+	}
+	if err := l.vault.DeleteRef(l.ctx(), "refs/heads/claudomator/t", got.Head); err != nil {
+		t.Error(err)
+	}
+	write(t, filepath.Join(dir, "refs/heads/claudomator/u.lock"), "")
+	wantKind(t, l.vault.SetRef(l.ctx(), "refs/heads/claudomator/u", got.Head, ""), KindLocked)
+}
