@@ -79,6 +79,7 @@ func (e *Engine) pullRequest(ctx context.Context, job int64, f work.Effect) erro
 	}
 	if wait := e.pullWait(f.Task, s.known != nil, err); wait > 0 {
 		e.o.Log.Warn("the forge is asked again later", "task", f.Task, "in", wait, "error", err)
+		e.tellWait(ctx, f, wait, err)
 		return againError{wait}
 	}
 	var again time.Duration
@@ -101,6 +102,20 @@ func (e *Engine) pullRequest(ctx context.Context, job int64, f work.Effect) erro
 		return nil
 	}
 	return againError{again}
+}
+
+// tellWait tells a person that a forge wants to be left alone for a while, or that it
+// has not answered more than once. The next answer takes it back.
+func (e *Engine) tellWait(ctx context.Context, f work.Effect, wait time.Duration, err error) {
+	why := explain(err)
+	if _, limited := errors.AsType[*LaterError](err); limited {
+		why += "; it is asked again at " + e.o.Now().Add(wait).UTC().Format(time.RFC3339)
+	} else if e.blind(f.Task) < e.o.PullPoll {
+		return
+	}
+	if told := e.o.Core.Do(ctx, f.Tree, work.System(), work.Stuck{Effect: f, Error: why}); told != nil && !stale(told) {
+		e.o.Log.Error("tell that the forge is asked again later", "task", f.Task, "error", told)
+	}
 }
 
 // mostLimited is the longest time that a forge can ask for to be left alone.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -389,4 +390,28 @@ func TestPullRequestIsFollowedOnce(t *testing.T) {
 	f.merge(s.world)
 	s.is(work.Deployed) // by itself
 	s.eventually("no job is left", func() bool { return following() == 0 })
+}
+
+// A forge that does not answer again and again is named to a person, until it does.
+func TestPullRequestNamesAForgeThatIsAway(t *testing.T) {
+	s, f := pulled(t, small())
+	s.must(work.ShipStory{})
+	s.opened()
+	named := func() (is bool) {
+		s.look()
+		time.Sleep(50 * time.Millisecond)
+		s.view(func(tree *work.Tree) {
+			is = slices.ContainsFunc(work.Inbox(tree), func(i work.Item) bool {
+				return i.Kind == work.ItemStuck && strings.HasSuffix(i.Text, "nobody answers")
+			})
+		})
+		return is
+	}
+	f.set(func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), 1000) })
+	s.eventually("it is named", named)
+	f.set(func() { f.fails = nil })
+	s.eventually("it is not named any more", func() bool { return !named() })
+	if story, ship := s.story(); story.Status != work.Shipping || ship.Error != "" {
+		t.Errorf("%s, %+v", story.Status, ship)
+	}
 }

@@ -4,13 +4,15 @@
 // # Shape
 //
 // [For] finds the forge of a repository from the address of its remote and gives
-// back a [Forge]: Open and Look. client.go is the only place that sends
+// back a [Forge]: Open and Look, Find and Close. client.go is the only place that sends
 // anything; github.go and gitea.go say what to whom.
 //
 // # Invariants
 //
 //   - Open opens at most one pull request for a head and a base: one that is open
 //     already is given back as it is, title and text included.
+//   - Close says its comment once, however often it is called, and changes nothing
+//     that is merged or closed.
 //   - Nothing that is unknown counts as passed: a check that is still to end, or
 //     says something unheard of, is pending or failed. Without checks the answer
 //     is "none", which is not "passed"; a forge says so, too, in the moments

@@ -136,3 +136,36 @@ func TestShip_AMergedPullRequestIsNotCancelled(t *testing.T) {
 	s.denied(work.CancelStory{}, work.Illegal, "shipping")
 	s.late(ended("closed"))
 }
+
+// TestShip_AForgeThatIsAskedLaterIsNamed until it has answered; one that has only just
+// opened the pull request asks nobody to merge it.
+func TestShip_AForgeThatIsAskedLaterIsNamed(t *testing.T) {
+	s, _ := shippable(t, whole, pulls)
+	s.shipTo(work.ShipPull)
+	e, ok := s.take(work.PullRequest, "R")
+	if !ok {
+		t.Fatal("nothing is opened")
+	}
+	inbox := func() (texts []string) {
+		for _, i := range work.Inbox(s.tree("R")) {
+			texts = append(texts, string(i.Kind)+": "+i.Text)
+		}
+		return texts
+	}
+	s.report(work.Stuck{Effect: e, Error: "too many requests"})
+	if got := inbox(); len(got) != 1 || !strings.HasPrefix(got[0], "stuck: ") || !strings.HasSuffix(got[0], "too many requests") {
+		t.Errorf("the inbox has %q", got)
+	}
+	for _, checks := range []string{"", "pending"} {
+		s.seen("R", "open", checks, "")
+		if got := inbox(); len(got) != 0 {
+			t.Errorf("with checks %q the inbox has %q", checks, got)
+		}
+	}
+	for _, checks := range []string{"none", "passed", "unknown: 403"} {
+		s.seen("R", "open", checks, "")
+		if got := inbox(); len(got) != 1 || got[0] != "story: pull request http://forge/7 waits to be merged" {
+			t.Errorf("with checks %q the inbox has %q", checks, got)
+		}
+	}
+}

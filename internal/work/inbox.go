@@ -106,7 +106,7 @@ func (t *Tree) storyItem() string {
 			return "nothing is left of the story's plan to be shipped: reject it to have it built, or cancel it"
 		}
 	case Shipping:
-		if pull := t.Story.Ship.Pull; t.Story.Ship.Step == ShipPull && pull != nil && pull.State == PullOpen && pull.Checks != "pending" && pull.Checks != "failed" {
+		if pull := t.Story.Ship.Pull; t.Story.Ship.Step == ShipPull && pull != nil && pull.State == PullOpen && !slices.Contains([]string{"", "pending", "failed"}, pull.Checks) { // "": not looked at yet
 			return "pull request " + pull.URL + " waits to be merged"
 		}
 	case Validating, NeedsFix, Deployed, StoryCancelled:

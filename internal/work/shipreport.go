@@ -77,6 +77,10 @@ func (c PullSeen) apply(s *Step) error {
 	if err != nil {
 		return err
 	}
+	if stuck := root.Book.Stuck; stuck != nil && stuck.Effect.Kind == PullRequest { // the forge has answered
+		root.Book.Stuck = nil
+		s.edit(root)
+	}
 	landed := story.Ship.Resume != "" // and only to be found again
 	switch {
 	case landed && (c.Gone || c.Failure == "" && c.Pull.State != PullMerged):
