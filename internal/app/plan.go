@@ -62,6 +62,9 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 			plan.shipped(tree)
 			return nil
 		}
+		if x.State == work.ExecutionQueued && role.Name == "" && t.Role() != "" && !slices.Contains(work.Roles(), t.Role()) {
+			s.o.Log.Warn("run without a role: it has no active configuration", "task", t.ID, "role", t.Role())
+		}
 		return plan.say(tree, t, role)
 	})
 	return plan, err

@@ -47,7 +47,10 @@ func TestReview_ACommandJudgesExitCode(t *testing.T) {
 				}
 			}
 			if c.text != "" {
-				s.is(string(j.ID) + " COMPLETED") // a successful run with a verdict
+				s.is(string(j.ID) + " COMPLETED")
+				if x := s.tree("a").Runs(j.ID, work.AgentRun)[0]; x.Outcome != work.Success || x.Error != "" || *x.ExitCode != 1 {
+					t.Errorf("it is no successful run with a verdict: %+v", x)
+				}
 			}
 		})
 	}

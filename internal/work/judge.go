@@ -160,14 +160,18 @@ func (s *Step) judged(t *Task, v *Verdict) error {
 	return s.afterRun(t)
 }
 
+// speaks is true of a command judge that has ended by itself: its exit code is
+// what it says.
+func speaks(t *Task, x *Execution, c End) bool {
+	return t.Judges != nil && x.Kind.Own() && x.Spec.Type == CommandAgent && c.ExitCode != nil && !c.Signalled &&
+		(c.Outcome == Success || c.Outcome == FailedRun)
+}
+
 // commandVerdict reads a command judge: exit 0 approves, another exit code
 // rejects, a signal or timeout is a failed run. A report that disagrees with
 // the exit code is a contradiction, that is no verdict.
 func commandVerdict(t *Task, x *Execution, c End) (*Verdict, bool) {
-	if t.Judges == nil || x.Spec.Type != CommandAgent || c.ExitCode == nil || c.Signalled {
-		return nil, false
-	}
-	if c.Outcome != Success && c.Outcome != FailedRun {
+	if !speaks(t, x, c) {
 		return nil, false
 	}
 	approved := *c.ExitCode == 0
