@@ -27,6 +27,7 @@ func commands() map[string]command {
 		"claudomator": claudomator, "exits": plain(2, exits), "http": plain(2, ask),
 		"json": field, "let": plain(1, let), "until": plain(1, until),
 		"repo": plain(1, repo), "leaves": plain(2, leaves), "hold": plain(1, hold), "terminal": plain(3, terminal),
+		"forge": plain(1, forge),
 	}
 }
 

@@ -30,6 +30,8 @@
 //	terminal COLSxROWS FILE PROG …
 //	                   run a program on a terminal, and do what the file says (see
 //	                   terminal_test.go): stdout is what it printed, without colours
+//	forge VERB …       play a forge with pull requests (see forge_test.go), of the
+//	                   kind $KIND: scripts named story-pull… run for each kind
 //	hold DURATION      let nobody write to the database for so long, from now on
 //
 // After every script, also the one that has failed, all processes are ended;
@@ -47,6 +49,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/claudomator/claudomator/internal/forge/forgetest"
 	"github.com/claudomator/claudomator/test/binary"
 )
 
@@ -79,20 +82,31 @@ func TestNoScriptEndsEarly(t *testing.T) {
 	}
 }
 
-// TestScripts runs every script on both databases.
+// TestScripts runs every script on both databases, and those of pull requests for
+// both kinds of forges.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	bin := binary.Build(t)
-	t.Run("sqlite", func(t *testing.T) { run(t, bin, "") })
-	t.Run("postgres", func(t *testing.T) { run(t, bin, binary.Postgres(t)) })
+	t.Run("sqlite", func(t *testing.T) { run(t, bin, "", forgetest.GitHub, ".") })
+	t.Run("postgres", func(t *testing.T) { run(t, bin, binary.Postgres(t), forgetest.GitHub, ".") })
+	t.Run("gitea", func(t *testing.T) {
+		pulls, err := filepath.Glob("story-pull*.txtar")
+		if err != nil || len(pulls) == 0 {
+			t.Fatal("there are no scripts: ", err)
+		}
+		run(t, bin, "", forgetest.Gitea, "", pulls...)
+	})
 }
 
-func run(t *testing.T, bin, postgres string) {
+func run(t *testing.T, bin, postgres, kind, dir string, files ...string) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
-		Dir: ".", RequireUniqueNames: true,
-		Setup: func(env *testscript.Env) error { return setUp(env, bin, postgres) },
-		Cmds:  commands(),
+		Dir: dir, Files: files, RequireUniqueNames: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("KIND", kind)
+			return setUp(env, bin, postgres)
+		},
+		Cmds: commands(),
 	})
 }
 

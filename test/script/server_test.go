@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/claudomator/claudomator/internal/forge/forgetest"
 	"github.com/claudomator/claudomator/test/binary"
 )
 
@@ -25,7 +26,8 @@ type world struct {
 	url       string
 	flags     []string // arguments of the last start
 	checkouts map[string]checkout
-	drop      func() error // the database
+	drop      func() error      // the database
+	forge     *forgetest.Double // nil: the script has none
 }
 
 // checkout is how a script leaves a repository.
