@@ -97,3 +97,16 @@ func TestLocksOfAKilledLife(t *testing.T) {
 	write(t, filepath.Join(dir, "refs/heads/claudomator/u.lock"), "")
 	wantKind(t, l.vault.SetRef(l.ctx(), "refs/heads/claudomator/u", got.Head, ""), KindLocked)
 }
+
+// So does a branch that is made once more.
+func TestLockOfAKilledRescue(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	got := l.run("t", "echo two >>a; git commit -qam t")
+	sh(t, l.repo, "mkdir -p .git/refs/heads/x; echo "+got.Head+" >.git/refs/heads/x/y.lock; git rev-parse main >.git/refs/heads/x/z.lock")
+	l.vault = l.openAt(filepath.Base(l.vault.Dir()), l.repo)
+	if err := l.vault.NewBranch(l.ctx(), "x/y", got.Head); err != nil {
+		t.Error(err)
+	}
+	wantKind(t, l.vault.NewBranch(l.ctx(), "x/z", got.Head), KindLocked)
+}

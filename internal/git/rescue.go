@@ -167,6 +167,9 @@ func (v *Vault) branchAt(ctx context.Context, name, commit string) error {
 	if err := v.git.transfer(ctx, transfer{from: v.env(), to: there, want: []string{commit}, have: have}); err != nil {
 		return err
 	}
+	if err := v.freeTarget(ctx, loc, &checkout{}, name, commit); err != nil {
+		return err
+	}
 	_, err = v.git.run(ctx, command{
 		args: []opt{"update-ref", "--no-deref", "-m", "claudomator: rescue", "-z", "--stdin"}, finishes: true,
 		env: there, stdin: strings.NewReader("create " + ref + "\x00" + commit + "\x00"),
