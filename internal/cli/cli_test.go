@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,6 +144,22 @@ func TestUsageErrors(t *testing.T) {
 				t.Errorf("no JSON: %q", r.err)
 			}
 		})
+	}
+}
+
+// TestAMistakeInEveryCommand: whichever command it is, a wrong flag and too many words
+// are wrong use, nothing is done, and the way to its help is told.
+func TestAMistakeInEveryCommand(t *testing.T) {
+	t.Parallel()
+	many := strings.Fields("a b c d e f g")
+	for _, command := range Commands() {
+		words := strings.Fields(command)
+		for what, args := range map[string][]string{"--frobnicate": {"--frobnicate"}, "\"": many} {
+			r := run(t.Context(), &fake{}, nil, append(slices.Clone(words), args...)...)
+			if r.code != 2 || r.out != "" || !strings.HasPrefix(r.err, "error: ") || !strings.Contains(r.err, what) || !strings.Contains(r.err, "\nhint: ") {
+				t.Errorf("%s %s: exit %d, out %q, errors %q", command, strings.Join(args, " "), r.code, r.out, r.err)
+			}
+		}
 	}
 }
 
