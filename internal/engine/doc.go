@@ -12,6 +12,7 @@
 // nudge: it may come late, twice, or after the fact, and then finds its row
 // past that point and does nothing. One long agent run is one job without a
 // time limit, beside the execution row {node, fence, lease} that is the truth.
+// River's client works while there are jobs, and rests while there are none.
 //
 // # Invariants
 //

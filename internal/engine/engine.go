@@ -102,12 +102,17 @@ func (e *Engine) Run(ctx context.Context, ready func()) error {
 	if err := e.recover(ctx); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
-	if err := e.o.Queue.client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("start the queue: %w", err)
+	if err := e.o.Queue.start(ctx); err != nil {
+		return err
 	}
 	var loops sync.WaitGroup
 	loopsCtx, endLoops := context.WithCancel(ctx)
 	defer endLoops()
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		e.o.Queue.keep(loopsCtx, e.o.Log)
+	}()
 	for _, loop := range []func(context.Context){e.beat, e.ring, e.janitor} {
 		loops.Go(func() { loop(loopsCtx) })
 	}
@@ -117,16 +122,18 @@ func (e *Engine) Run(ctx context.Context, ready func()) error {
 	stopped(agent.ErrStopping)
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
-	err := e.o.Queue.client.StopAndCancel(limit)
+	err := e.o.Queue.stop(limit, kept)
 	loops.Wait()
-	if err != nil {
-		return fmt.Errorf("stop the queue: %w", err)
-	}
-	return nil
+	return err
 }
 
-// Committed is told of every commit: an earlier timer may be due.
-func (e *Engine) Committed(c work.ChangeSet) { e.timer.set(c.Summary.WakeAt) }
+// Committed is told of every commit: an earlier timer may be due, and jobs may be new.
+func (e *Engine) Committed(c work.ChangeSet) {
+	e.timer.set(c.Summary.WakeAt)
+	if len(c.Effects) > 0 {
+		e.o.Queue.tell()
+	}
+}
 
 // deliver does one effect, after so many deliveries of it that failed. A nil answer
 // ends its job: also for what is stale.

@@ -31,6 +31,7 @@ type Queue struct {
 	client  *river.Client[*sql.Tx]
 	deliver func(ctx context.Context, job int64, e work.Effect, failures int) error
 
+	shift    shift
 	troubled atomic.Bool // River met an error; see trouble
 }
 
@@ -43,7 +44,9 @@ const (
 )
 
 // NewQueue makes a queue that is not open yet.
-func NewQueue() *Queue { return &Queue{bus: newBus(runsQueue, deedsQueue)} }
+func NewQueue() *Queue {
+	return &Queue{bus: newBus(runsQueue, deedsQueue), shift: shift{told: make(chan struct{}, 1)}}
+}
 
 // Hook is what SQLite's connections register; see store.Config.
 func (q *Queue) Hook(conn sqlite.ExecQuerierContext, dsn string) error { return q.bus.hook(conn, dsn) }
@@ -211,6 +214,7 @@ func (q *Queue) nudge(ctx context.Context, effects ...work.Effect) error {
 	if _, err := q.client.InsertManyFast(ctx, jobs); err != nil {
 		return fmt.Errorf("insert %d effects: %w", len(jobs), err)
 	}
+	q.tell()
 	return nil
 }
 
@@ -262,6 +266,11 @@ func (*worker) Timeout(job *river.Job[effectArgs]) time.Duration {
 // Work delivers one effect. One that is not over yet waits in the queue, however
 // often: that is no failure.
 func (w *worker) Work(ctx context.Context, job *river.Job[effectArgs]) error {
+	if !w.q.shift.enter() { // it came at the moment in which the client is stopped to rest
+		w.q.tell()
+		return river.JobSnooze(0)
+	}
+	defer w.q.shift.leave()
 	err := w.q.deliver(ctx, job.ID, job.Args.Effect, len(job.Errors))
 	if wait, ok := errors.AsType[againError](err); ok {
 		return river.JobSnooze(max(0, wait.in))
