@@ -121,7 +121,7 @@ type TaskRequest struct {
 	Name               string        `json:"name" yaml:"name" doc:"Short title"`
 	Description        string        `json:"description,omitempty" yaml:"description" doc:"What it is about, for people"`
 	RepositoryURL      string        `json:"repository_url,omitempty" yaml:"repository_url" doc:"The project's repository, to make sure that it is the one meant"`
-	BranchName         string        `json:"branch_name,omitempty" yaml:"branch_name" doc:"Name of the branch for its result"`
+	BranchName         string        `json:"branch_name,omitempty" yaml:"branch_name" doc:"A branch name for its result, which is only noted: branches are made of stories"`
 	Agent              AgentInput    `json:"agent,omitzero" yaml:"agent" doc:"Who does it, and what it is told"`
 	Timeout            work.Duration `json:"timeout,omitzero" yaml:"timeout" doc:"How long one run may take, such as 30m"`
 	Retry              RetryInput    `json:"retry,omitzero" yaml:"retry" doc:"What follows a failed run"`
