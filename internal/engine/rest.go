@@ -19,6 +19,7 @@ import (
 const (
 	restAfter = 2 * time.Second  // between two looks, of a client at work, whether there is nothing to do
 	restLook  = 10 * time.Second // between two looks, of one at rest, for jobs that nobody told of
+	restAgain = time.Second      // the same, of one that could not be started
 )
 
 // shift is what decides whether the client works.
@@ -107,6 +108,7 @@ func (q *Queue) rest(ctx context.Context, log *slog.Logger) bool {
 		case <-q.shift.told:
 		case <-look.C:
 			if live, err := q.live(ctx); err == nil && !live {
+				look.Reset(restLook)
 				continue
 			}
 		}
@@ -115,11 +117,7 @@ func (q *Queue) rest(ctx context.Context, log *slog.Logger) bool {
 			return true
 		}
 		log.Error("wake the queue", "error", err)
-		q.tell()
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
+		look.Reset(restAgain) // what it was told of is found in the table
 	}
 }
 
