@@ -96,7 +96,7 @@ func mergeOperations() []Operation {
 	return []Operation{
 		op("StartMerge", as("POST /api/tasks/{id}/merge"), as("merge start"), as("start_merge")),
 		op("Merges", as("GET /api/merges", "GET /api/tasks/{id}/merges"), as("merge list"), as("list_merges")),
-		op("Merge", as("GET /api/merges/{id}"), as("merge status"), as("show_merge")),
+		op("Merge", as("GET /api/merges/{id}"), as("merge status", "merge open"), as("show_merge")),
 		op("ContinueMerge", as("POST /api/merges/{id}/continue"), as("merge continue"), as("continue_merge")),
 		op("AbortMerge", as("POST /api/merges/{id}/abort"), as("merge abort"), as("abort_merge")),
 	}

@@ -12,7 +12,7 @@ import (
 
 func newMergeCommand(s *shell) *cobra.Command {
 	return newGroup("merge", "Landing accepted work on a branch of the repository",
-		newMergeStartCommand(s), newMergeStatusCommand(s), newMergeListCommand(s), newMergeContinueCommand(s), newMergeAbortCommand(s))
+		newMergeStartCommand(s), newMergeStatusCommand(s), newMergeListCommand(s), newMergeOpenCommand(s), newMergeContinueCommand(s), newMergeAbortCommand(s))
 }
 
 func newMergeStartCommand(s *shell) *cobra.Command {
@@ -61,6 +61,26 @@ func newMergeListCommand(s *shell) *cobra.Command {
 				}
 				p.merges("", all)
 			})
+		}),
+	}
+}
+
+func newMergeOpenCommand(s *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "open MERGE|TASK", Short: "Print the folder in which a conflict is to be resolved", Args: takes("MERGE|TASK"),
+		Long: "Print the folder in which the conflict of a landing is to be resolved: a workspace on\n" +
+			"the server's machine with the merge begun in it. Edit its files until no conflict is left,\n" +
+			"then go on with \"merge continue\": it takes what stands there, committed or not.",
+		Example: "  cd \"$(claudomator merge open basket)\"", ValidArgsFunction: s.completeTasks,
+		RunE: s.call(func(ctx context.Context, api app.API, args []string) error {
+			m, err := findMerge(ctx, api, args[0])
+			if err != nil {
+				return err
+			}
+			if m.Status != work.MergeConflicted {
+				return work.Errorf(work.Illegal, "landing %s is %s: there is no conflict to resolve", m.ID, m.Status).WithReason("not_conflicted").With("merge", m.ID)
+			}
+			return s.show(m, func(p *page) { p.line("%s", m.Dir) })
 		}),
 	}
 }

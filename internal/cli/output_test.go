@@ -53,7 +53,7 @@ func shop() *fake {
 			{ID: "x1", Kind: work.AgentRun, Number: 1, State: work.ExecutionEnded, Outcome: work.FailedRun, Agent: "command", ExitCode: &exit, Error: "exit status 1", CostUSD: 0.123, StartedAt: ago(2 * time.Hour), EndedAt: ago(2*time.Hour - 3*time.Minute)},
 			{ID: "x2", Kind: work.GateRun, Number: 2, State: work.ExecutionRunning, StartedAt: ago(5 * time.Second), Gates: []work.GateResult{{Command: "go vet", ExitCode: 2}}},
 		},
-		merges: []*work.Merge{{ID: "m1", TaskID: "fixbasket2345678", Target: "main", Status: work.MergeConflicted, Conflicts: []string{"a.go"}, Message: "both changed", CreatedAt: ago(time.Minute)}},
+		merges: []*work.Merge{{ID: "m1", TaskID: "fixbasket2345678", Target: "main", Status: work.MergeConflicted, Conflicts: []string{"a.go"}, Dir: "/data/workspaces/m-m1", Message: "both changed", CreatedAt: ago(time.Minute)}},
 		roles:  []work.RoleConfig{{Name: work.Checker, Version: 1, Agent: "claude"}, {Name: work.Checker, Version: 2, Active: true, Agent: "command", Command: []string{"sh"}, Prompt: "Check.\n"}},
 		items:  []work.Item{{Kind: work.ItemQuestion, TaskID: "fixbasket2345678", Name: "Fix", Text: "Cents or euros?", Actions: []work.Action{work.DoAnswer}}, {Kind: work.ItemStory, StoryID: "s1", Name: "Checkout", Text: "the story is DRAFT"}},
 		agents: []app.AgentInfo{
@@ -73,7 +73,7 @@ func TestOutput(t *testing.T) {
 		"task-show-missing-json": "task show nobody -o json", "task-tree": "task tree fixbasket2345678", "task-start": "task start fixbasket2345678",
 		"task-rm": "task rm fixbasket9999999", "task-rm-json": "task rm fixbasket9999999 -o json", "task-diff": "task diff fixbasket2345678",
 		"task-diff-json": "task diff fixbasket2345678 -o json", "merge-status": "merge status m1", "merge-status-task": "merge status fixbasket2345678 -o json",
-		"merge-list": "merge list", "role-list": "role list", "role-show": "role show checker", "role-set": "role set checker --command [\"a\"] -o json",
+		"merge-list": "merge list", "merge-open": "merge open fixbasket2345678", "role-list": "role list", "role-show": "role show checker", "role-set": "role set checker --command [\"a\"] -o json",
 		"token-create": "token create laptop", "token-create-json": "token create laptop --scope read -o json", "attention": "attention", "attention-json": "attention -o json",
 		"events-task": "events --task fixbasket2345678 --after 3", "events-task-json": "events --task fixbasket2345678 --limit 1 -o json",
 		"agent-list": "agent list", "agent-list-json": "agent list -o json",

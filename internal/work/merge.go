@@ -128,7 +128,7 @@ func (s *Step) closeMerge(m *Merge, status MergeStatus) {
 	if m.Current != "" { // its conflict had a workspace
 		s.reclaim(m.TaskID, m.ID)
 	}
-	m.Status, m.UpdatedAt, m.Current = status, s.Now, ""
+	m.Status, m.UpdatedAt, m.Current, m.Dir = status, s.Now, "", ""
 	s.merges[m.ID] = true
 }
 
@@ -179,7 +179,7 @@ func (c LandConflict) apply(s *Step) error {
 		return err
 	}
 	m.Status, m.Current, m.Conflicts, m.UpdatedAt = MergeConflicted, c.Current, c.Files, s.Now
-	m.Hint = "resolve it in " + c.Dir + ", then continue; or abort, and nothing has changed"
+	m.Dir, m.Hint = c.Dir, "resolve it in "+c.Dir+", then continue; or abort, and nothing has changed"
 	s.merges[m.ID] = true
 	s.event("merge.conflicted", t, map[string]any{"merge": m.ID, "files": c.Files})
 	if m.Accepting {
@@ -254,7 +254,7 @@ func (c ContinueMerge) apply(s *Step) error {
 		t.BlockedOn, t.Reason = OnLanding, ""
 	}
 	// Current stays: it says that there is a resolution to take over.
-	m.Status, m.UpdatedAt, m.Conflicts, m.Hint = MergeRunning, s.Now, nil, ""
+	m.Status, m.UpdatedAt, m.Conflicts, m.Dir, m.Hint = MergeRunning, s.Now, nil, "", ""
 	s.merges[m.ID] = true
 	s.event("merge.continued", t, map[string]any{"merge": m.ID})
 	s.effect(Effect{Kind: Land, Task: t.ID, Merge: m.ID})

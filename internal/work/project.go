@@ -104,6 +104,7 @@ type Merge struct {
 	Queue     []MergePart `json:"queue"`
 	Current   TaskID      `json:"current,omitempty"`
 	Conflicts []string    `json:"conflicts,omitempty"`
+	Dir       string      `json:"dir,omitempty"` // on the server's machine: where the conflict is to be resolved
 	Commit    string      `json:"commit,omitempty"`
 	Reason    string      `json:"reason,omitempty"` // a stable word when refused
 	Message   string      `json:"message,omitempty"`
