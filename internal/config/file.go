@@ -66,7 +66,8 @@ func (r *fileReader) mapping(n *yaml.Node, prefix string) {
 	}
 }
 
-// leaf reads one value. A key without a value is not set.
+// leaf reads one value, as it is written: a number is a text where a text is wanted.
+// A key without a value is not set.
 func (r *fileReader) leaf(f field, key string, n *yaml.Node) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -87,7 +88,7 @@ func (r *fileReader) leaf(f field, key string, n *yaml.Node) {
 func (r *fileReader) list(key string, n *yaml.Node) {
 	items := []string{}
 	for _, item := range n.Content {
-		if item.Kind != yaml.ScalarNode {
+		if item.Kind != yaml.ScalarNode || isNull(item) {
 			r.wrong(item, key, "is not a list of plain texts")
 			return
 		}

@@ -150,6 +150,8 @@ func TestProblems(t *testing.T) {
 			"FILE:4: allowed_hosts: is not a single value",
 			"FILE:6: log.level: is not a single value",
 		}},
+		{name: "a number for a text", file: "slots: 3\naddr: 7\n", want: []string{`FILE:2: addr: "7" is no address to listen on: HOST:PORT is wanted`}},
+		{name: "nothing in a list", file: "agents:\n  mine:\n    command:\n      - run\n      -\n", want: []string{"FILE:5: agents.mine.command: is not a list of plain texts"}},
 		{name: "durations", file: "limits: {wall: 3, task: 5x, silence: -1m}\nretention: {bin: 1.5d}\n", want: []string{
 			`FILE:1: limits.wall: "3" is not a duration such as 90s, 30m, 1h30m or 7d`,
 			`FILE:1: limits.task: "5x" is not a duration such as 90s, 30m, 1h30m or 7d`,
@@ -200,6 +202,17 @@ func TestProblems(t *testing.T) {
 				t.Errorf("the error shows the password: %v", err)
 			}
 		})
+	}
+}
+
+// TestNumbersForTexts: what YAML takes for a number or a yes is, where a text is
+// wanted, the text as it is written.
+func TestNumbersForTexts(t *testing.T) {
+	t.Parallel()
+	c := mustLoad(t, "data_dir: 007\nagents:\n  mine: {protocol: command, model: 1.10, command: [sleep, 5, yes]}\n", nil, nil)
+	want := Agent{Protocol: "command", Model: "1.10", Command: []string{"sleep", "5", "yes"}}
+	if diff := gocmp.Diff(want, c.Agents["mine"]); diff != "" || c.DataDir != "007" {
+		t.Errorf("DataDir = %q, agent (-want +got):\n%s", c.DataDir, diff)
 	}
 }
 
