@@ -185,6 +185,9 @@ func pushError(url, branch, out string, err error) error {
 	if strings.Contains(e.Stderr, "exists; cannot create") {
 		return fail(KindRefConflict, "%q cannot exist beside another branch of the remote", branch).because(err).hint("choose another name")
 	}
+	if strings.Contains(e.Stderr, ".lock': File exists") {
+		return fail(KindLocked, "%q of the remote is locked", branch).because(err).hint("when no git is at work there, one has crashed: delete its lock at the remote")
+	}
 	for _, moved := range []string{"stale info", "fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref", "incorrect old value"} {
 		if strings.Contains(verdict+e.Stderr, moved) {
 			return fail(KindRefMoved, "%q moved meanwhile", branch).because(err)

@@ -95,6 +95,12 @@ func TestPushToOrigin(t *testing.T) {
 	}
 	_, err = l.vault.Push(l.ctx(), PushSpec{Branch: branch, Commit: other, Old: two, Replace: true})
 	wantKind(t, err, KindRefMoved)
+	lock := filepath.Join(l.origin(), "refs/heads", branch+".lock") // a git that crashed there has left it
+	write(t, lock, "")
+	_, err = l.vault.Push(l.ctx(), PushSpec{Branch: branch, Commit: other, Old: theirs, Replace: true})
+	if e := wantError(t, err, KindLocked); e.Hint == "" || os.Remove(lock) != nil {
+		t.Errorf("nobody is told what to do: %v", err)
+	}
 	if at := sh(t, l.origin(), "git rev-parse "+branch); at != theirs {
 		t.Errorf("the remote is at %s", at)
 	}
