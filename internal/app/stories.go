@@ -242,16 +242,12 @@ func (s *Service) ofStory(ctx context.Context, story *work.Story, err error) err
 	if _, ofTask := e.Details["allowed"].([]work.Action); !ofTask {
 		return err
 	}
-	view, failed := s.storyView(ctx, story)
-	if failed != nil {
-		return failed
-	}
 	told := *e
 	told.Details, told.Hint = maps.Clone(e.Details), ""
-	if words := texts(view.Actions); len(words) > 0 {
-		told.Hint = "possible now: " + strings.Join(words, ", ")
+	if failed := s.View(ctx, work.TreeID(story.RootTaskID), func(tree *work.Tree) error { tree.StoryRefused(&told); return nil }); failed != nil {
+		return failed
 	}
-	return told.With("allowed", view.Actions).With("status", string(view.Status))
+	return &told
 }
 
 // EditStory changes a story, and its plan while it is a draft.

@@ -100,23 +100,22 @@ func (s *Step) ask(id TaskID, action Action) (*Task, error) {
 			continue
 		}
 		if err := g.May(s.Tree, t); err != nil {
-			return nil, s.Tree.allowed(t, err)
+			return nil, instead(err, s.Tree.Actions(t))
 		}
 	}
 	return t, nil
 }
 
-func (t *Tree) allowed(task *Task, err *Error) *Error {
-	actions := t.Actions(task)
-	err = err.With("allowed", actions)
-	if err.Hint == "" && len(actions) > 0 {
-		words := make([]string, len(actions))
-		for i, a := range actions {
+// instead lets a refusal name what can be asked instead; a better hint stays.
+func instead[A Action | Act](err *Error, allowed []A) *Error {
+	if err.Hint == "" && len(allowed) > 0 {
+		words := make([]string, len(allowed))
+		for i, a := range allowed {
 			words[i] = string(a)
 		}
 		err.Hint = "possible now: " + strings.Join(words, ", ")
 	}
-	return err
+	return err.With("allowed", allowed)
 }
 
 func illegal(t *Task, action Action) *Error {

@@ -76,8 +76,8 @@ func (c RejectTask) apply(s *Step) error {
 		return Errorf(Invalid, "extra must not be negative")
 	}
 	if t.AttemptNo-1 >= s.MaxFixes(t)+t.ExtraFixes+c.Extra {
-		return s.Tree.allowed(t, Errorf(Illegal, "the %d fix attempts of this place are used up", t.AttemptNo-1).
-			WithReason("cap_reached").WithHint("accept it, cancel it, or reject with more attempts (extra)"))
+		refused := Errorf(Illegal, "the %d fix attempts of this place are used up", t.AttemptNo-1).WithReason("cap_reached")
+		return instead(refused.WithHint("accept it, cancel it, or reject with more attempts (extra)"), s.Tree.Actions(t))
 	}
 	if s.Tree.storyRoot(t) {
 		if err := s.act(ActReject); err != nil {

@@ -71,12 +71,12 @@ func (t *Tree) mayShip() error {
 	case Shippable, DeployFailed:
 		return nil
 	case Shipping:
-		return t.storyRefused(Errorf(Illegal, "story %s is being shipped already (%s)", story.ID, story.Ship.Step).WithReason("shipping").With("ship", story.Ship))
+		return t.StoryRefused(Errorf(Illegal, "story %s is being shipped already (%s)", story.ID, story.Ship.Step).WithReason("shipping").With("ship", story.Ship))
 	case Deployed:
-		return t.storyRefused(Errorf(Illegal, "story %s is shipped already, as %s", story.ID, story.Shipped.Commit).WithReason("already_shipped").With("commit", story.Shipped.Commit))
+		return t.StoryRefused(Errorf(Illegal, "story %s is shipped already, as %s", story.ID, story.Shipped.Commit).WithReason("already_shipped").With("commit", story.Shipped.Commit))
 	case Draft, InProgress, Validating, NeedsFix, ReviewReady, StoryCancelled:
 	}
-	return t.storyRefused(Errorf(Illegal, "story %s is %s: only a SHIPPABLE story is shipped", story.ID, story.Status).WithReason("not_shippable"))
+	return t.StoryRefused(Errorf(Illegal, "story %s is %s: only a SHIPPABLE story is shipped", story.ID, story.Status).WithReason("not_shippable"))
 }
 
 // acceptFlagged accepts what a checked story still has READY: its check is over,
@@ -316,7 +316,7 @@ func (c StopDeploy) apply(s *Step) error {
 		return err
 	}
 	if story.Status != Shipping || story.Ship.Step != ShipDeploy {
-		return s.Tree.storyRefused(Errorf(Illegal, "story %s is not being deployed", story.ID).WithReason("not_deploying"))
+		return s.Tree.StoryRefused(Errorf(Illegal, "story %s is not being deployed", story.ID).WithReason("not_deploying"))
 	}
 	x := s.Tree.Execution(story.Ship.Execution)
 	if err := s.stopRuns(s.Tree.Task(x.TaskID), DeployRun); err != nil {

@@ -143,7 +143,7 @@ func (s *Step) act(act Act) error {
 	story := s.Tree.Story
 	to, ok := s.Tree.machines.story.Next(story.Status, act)
 	if !ok {
-		return s.Tree.storyRefused(Errorf(Illegal, "story %s is %s: it cannot be asked to %s", story.ID, story.Status, act).WithReason("story_status"))
+		return s.Tree.StoryRefused(Errorf(Illegal, "story %s is %s: it cannot be asked to %s", story.ID, story.Status, act).WithReason("story_status"))
 	}
 	if to != story.Status {
 		s.SetStory(to)
@@ -151,17 +151,9 @@ func (s *Step) act(act Act) error {
 	return nil
 }
 
-func (t *Tree) storyRefused(err *Error) *Error {
-	allowed := t.StoryActions()
-	err = err.With("allowed", allowed).With("status", string(t.Story.Status))
-	if err.Hint == "" && len(allowed) > 0 {
-		words := make([]string, len(allowed))
-		for i, a := range allowed {
-			words[i] = string(a)
-		}
-		err.Hint = "possible now: " + strings.Join(words, ", ")
-	}
-	return err
+// StoryRefused lets a refusal name what can be asked of the tree's story instead.
+func (t *Tree) StoryRefused(err *Error) *Error {
+	return instead(err, t.StoryActions()).With("status", string(t.Story.Status))
 }
 
 // StoryActions lists what a person can ask of the tree's story now.
@@ -225,11 +217,11 @@ func (c EditStory) apply(s *Step) error {
 		return err
 	}
 	if c.BranchName != nil && (story.Status == Shipping || story.Status.Over()) {
-		return s.Tree.storyRefused(Errorf(Illegal, "story %s is %s: its branch is not renamed", story.ID, story.Status).WithReason("story_status"))
+		return s.Tree.StoryRefused(Errorf(Illegal, "story %s is %s: its branch is not renamed", story.ID, story.Status).WithReason("story_status"))
 	}
 	if c.Goal != nil || c.Spec != nil || c.Policy != nil || c.AcceptanceCriteria != nil || c.Plan != nil || (c.BranchName != nil && story.Status == Draft) {
 		if story.Status != Draft {
-			return s.Tree.storyRefused(Errorf(Illegal, "story %s is %s: its plan is not edited any more", story.ID, story.Status).WithReason("story_status"))
+			return s.Tree.StoryRefused(Errorf(Illegal, "story %s is %s: its plan is not edited any more", story.ID, story.Status).WithReason("story_status"))
 		}
 		if err := s.Tree.notPlanning(); err != nil {
 			return err
@@ -361,7 +353,7 @@ func (c CancelStory) apply(s *Step) error {
 		return err
 	}
 	if err := s.Tree.mayCancelShip(); err != nil {
-		return s.Tree.storyRefused(err)
+		return s.Tree.StoryRefused(err)
 	}
 	pull := s.Tree.mayHavePull()
 	if err := s.act(ActCancel); err != nil {
