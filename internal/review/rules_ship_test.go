@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -48,6 +50,9 @@ func TestShip_StepByStep(t *testing.T) {
 	s.news()
 	s.tell(work.ShipStory{})
 	s.tells("story.shipping R", "ship.started R", "ship.step R", "ship.step R", "merge.started R")
+	if diff := cmp.Diff(map[string]any{"step": work.ShipAccept}, s.body("ship.started")); diff != "" {
+		t.Errorf("without reports it tells (-want +got):\n%s", diff)
+	}
 	s.step(work.ShipLand)
 	s.listed("R")
 	if e := s.denial(work.ShipStory{}, work.Illegal, "shipping"); e.Details["ship"] != story.Ship {

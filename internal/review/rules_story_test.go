@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -141,6 +143,9 @@ func TestStory_CheckedShipAcceptsWhatWasFlagged(t *testing.T) {
 	s.step(work.ShipAccept)
 	if got := story.Ship.Reports; !slices.Equal(got, []string{"two: too slow"}) {
 		t.Errorf("reports %q", got)
+	}
+	if got := s.body("ship.started")["reports"]; !cmp.Equal(got, []string{"two: too slow"}) {
+		t.Errorf("it tells of the reports %q", got)
 	}
 	if a := s.task(planTwo).Accepted; a == nil || a.By != alice || a.Commit != "t1" {
 		t.Errorf("accepted %+v", a)

@@ -142,6 +142,18 @@ func (s *stage) step(want work.ShipStep) {
 	}
 }
 
+// body is what the latest event of a kind says.
+func (s *stage) body(kind string) map[string]any {
+	s.t.Helper()
+	for _, e := range slices.Backward(s.events) {
+		if e.Kind == kind {
+			return e.Body
+		}
+	}
+	s.t.Fatalf("there is no event %s", kind)
+	return nil
+}
+
 // pushed delivers the push of what landed.
 func (s *stage) pushed(root work.TaskID, failure string) {
 	s.t.Helper()

@@ -35,7 +35,11 @@ func (c ShipStory) apply(s *Step) error {
 			return err
 		}
 	}
-	s.storyChanged("ship.started", map[string]any{"step": story.Ship.Step, "reports": story.Ship.Reports})
+	body := map[string]any{"step": story.Ship.Step}
+	if reports := story.Ship.Reports; len(reports) > 0 {
+		body["reports"] = reports
+	}
+	s.storyChanged("ship.started", body)
 	if resumed {
 		return s.shipAgain()
 	}
