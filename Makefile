@@ -85,6 +85,10 @@ worlds: ## a million random worlds of the domain (a night); worlds=N for another
 chaos: build ## kill, fill and slow a running server; its invariants must hold
 	CLAUDOMATOR_CHAOS=1 go test -count=1 -timeout 30m ./test/chaos/...
 
+.PHONY: sweep
+sweep: build ## kill a server before every single change that it makes on the disk
+	CLAUDOMATOR_CHAOS_SWEEP=1 go test -count=1 -timeout 6h -run 'TestChaos/^sweep$$' ./test/chaos/...
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist bench/tmp

@@ -21,7 +21,12 @@
 // nodes was attempted, nobody can say whether it was killed. It is landed once; a
 // deployment that was cut off is repeated by a person alone.
 //
-// CLAUDOMATOR_CHAOS=1 (make chaos) makes it long; CLAUDOMATOR_CHAOS_KILLS and
+// A sweep leaves nothing to chance: it walks through small scenarios, and kills the
+// server, alone or with the git that it runs, before every single change that they
+// make on the disk. Each walk must end as the one that nobody disturbed.
+//
+// CLAUDOMATOR_CHAOS=1 (make chaos) makes it long, CLAUDOMATOR_CHAOS_SWEEP=1 (make
+// sweep) the sweep complete; CLAUDOMATOR_CHAOS_KILLS and
 // CLAUDOMATOR_CHAOS_SEED choose the number of kills and what they hit. The seed
 // repeats the choices, not the instants: those depend on the machine.
 // docs/chaos.md has the figures of a long storm.
@@ -47,6 +52,8 @@ const (
 // TestMain lets more run at once than there are cores: the tests wait for
 // processes most of the time.
 func TestMain(m *testing.M) {
+	trapped() // returns in tests alone
+
 	if err := flag.Set("test.parallel", "8"); err != nil { // the command line wins: it is parsed later
 		panic(err)
 	}
@@ -58,7 +65,7 @@ func TestChaos(t *testing.T) {
 	t.Parallel()
 	bin := binary.Build(t)
 	tests := map[string]func(*testing.T, string){
-		"storm": testStorm, "storm on postgres": testStormPostgres, "stories": testStories, "git fails": testGitFails, "git hangs": testGitHangs,
+		"storm": testStorm, "storm on postgres": testStormPostgres, "stories": testStories, "sweep": testSweep, "git fails": testGitFails, "git hangs": testGitHangs,
 		"disk full": testDiskFull, "database busy": testDatabaseBusy,
 	}
 	if os.Getenv("CLAUDOMATOR_CHAOS") != "" {
