@@ -107,7 +107,7 @@ func TestUsageErrors(t *testing.T) {
 	tests := map[string]struct{ args, want string }{
 		"misspelt command":       {"tsk list", "error: claudomator has no command \"tsk\"\nhint: did you mean `claudomator task`?"},
 		"misspelt subcommand":    {"task crate --name x", "error: claudomator task has no command \"crate\"\nhint: did you mean `claudomator task create`?"},
-		"foreign subcommand":     {"merge frobnicate", "hint: one of: abort, continue, list, start, status"},
+		"foreign subcommand":     {"merge frobnicate", "hint: one of: abort, continue, list, open, start, status"},
 		"group alone":            {"role", "error: claudomator role needs a command\nhint: one of: list, set, show"},
 		"misspelt flag":          {"task create --nmae x", "error: unknown flag: --nmae\nhint: did you mean --name?"},
 		"unknown flag":           {"task list --frobnicate", "error: unknown flag: --frobnicate\nhint: see `claudomator task list --help`"},

@@ -113,8 +113,8 @@ func TestPlan_ABrokenPlanIsReturnedOnce(t *testing.T) {
 	s.listed("R")
 	s.run(planner, success(""))
 	s.is(planner + " FAILED")
-	s.listed("R", " story", planner+" ended")
-	s.remarks("the story has no usable plan: " + e.Message)
+	s.listed("R", " story")
+	s.remarks("the story has no usable plan: " + e.Message + again)
 	s.acts(work.ActEdit, work.ActCancel)
 
 	// A person's retry is a new beginning: it is told once again.
@@ -140,8 +140,11 @@ func TestPlan_SilenceIsAMissingPlan(t *testing.T) {
 	s.is(planner + " QUEUED(slot)")
 	s.run(planner, success(""))
 	s.is(planner + " FAILED")
-	s.remarks("the story has no usable plan: the planner ended without reporting a plan")
+	s.remarks("the story has no usable plan: the planner ended without reporting a plan" + again)
 }
+
+// again is what a person is told to do about a planner that has ended badly.
+const again = "; retry its planner, task " + planner + ", or give it a plan"
 
 // TestPlan_WhatTheStoryAsksForBindsThePlan: a checked story needs tasks, and its
 // planner hears it.
@@ -348,7 +351,8 @@ func TestPlan_AFailedPlannerIsForgottenWithTheDraft(t *testing.T) {
 	s := newStage(t)
 	s.elaborate()
 	s.run(planner, ends(work.FailedRun, "no luck"))
-	s.listed("R", " story", planner+" ended")
+	s.listed("R", " story")
+	s.remarks("the story has no plan: its planner ended: no luck" + again)
 	s.tell(work.EditStory{Plan: plan("")})
 	s.tell(work.ApproveStory{})
 	s.listed("R")

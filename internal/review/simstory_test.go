@@ -393,7 +393,7 @@ func (s *sim) shipsOn(tree *work.Tree, root *work.Task, listed bool) bool {
 
 // past is a bad end that concerns nobody any more.
 func past(tree *work.Tree, t *work.Task) bool {
-	return tree.Story != nil && (tree.Story.Status == work.StoryCancelled || t.Role() == work.Planner && tree.Story.Status != work.Draft)
+	return tree.Story != nil && (tree.Story.Status == work.StoryCancelled || t.Role() == work.Planner)
 }
 
 // branches: what is accepted at a story's root moves its branch.

@@ -82,10 +82,8 @@ func (t *Tree) storyItem() string {
 		switch {
 		case t.Planning() != nil:
 			return ""
-		case t.Story.Plan == nil && t.Story.PlanError != "":
-			return "the story has no usable plan: " + t.Story.PlanError
 		case t.Story.Plan == nil:
-			return "the story has no plan"
+			return t.unplanned()
 		}
 		return "the story's plan awaits approval"
 	case ReviewReady:
@@ -114,10 +112,28 @@ func (t *Tree) storyItem() string {
 	return ""
 }
 
-// past is true when a task's bad end is of no concern any more: its story was
-// cancelled, or has its plan from someone else.
+// unplanned says why a story has no plan, and what can be done about it.
+func (t *Tree) unplanned() string {
+	text := "the story has no plan"
+	if t.Story.PlanError != "" {
+		text = "the story has no usable plan: " + t.Story.PlanError
+	}
+	for _, task := range slices.Backward(t.order) {
+		if task.Role() != Planner || task.ParentTaskID != "" || !task.State.EndedBadly() {
+			continue
+		}
+		if t.Story.PlanError == "" {
+			text += ": its planner ended: " + cmp.Or(task.Reason, string(task.State))
+		}
+		return text + "; retry its planner, task " + string(task.ID) + ", or give it a plan"
+	}
+	return text
+}
+
+// past is true when a task's bad end needs nobody: its story was cancelled; and a
+// planner's is its story's item.
 func (t *Tree) past(task *Task) bool {
-	return t.cancelled() || t.Story != nil && task.Role() == Planner && t.Story.Status != Draft
+	return t.cancelled() || t.Story != nil && task.Role() == Planner
 }
 
 // Invalid is true when the validation at Ship has failed for what stands at the
