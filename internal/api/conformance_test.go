@@ -119,12 +119,13 @@ func (s subject) projects() {
 	name, repository, setup, bad := "house", "/srv/house", "make deps", "No Name"
 	p(s.AddProject(s.ctx, app.ProjectInput{
 		Name: &name, Repository: &repository, Validate: &[]string{"make"}, Policies: &map[string]string{"builder/*": "human"},
-		Limits: &work.Limits{Slots: 2, Timeout: work.Duration(3e9)}, Environment: &map[string]string{"A": "b"},
+		Limits: &app.LimitsInput{Slots: new(2), Timeout: new(work.Duration(3e9))}, Forge: &app.ForgeInput{API: new("https://forge/api/v1"), TokenEnv: new("TOKEN")}, Environment: &map[string]string{"A": "b"},
 	}))
 	p(s.AddProject(s.ctx, app.ProjectInput{Name: &name}))
 	p(s.AddProject(s.ctx, app.ProjectInput{Name: &bad}))
 	set := seen[*work.Project](s, "SetProject")
 	set(s.SetProject(s.ctx, "house", app.ProjectInput{Setup: &setup, Environment: &map[string]string{}, Validate: &[]string{}}))
+	set(s.SetProject(s.ctx, "house", app.ProjectInput{Limits: &app.LimitsInput{Slots: new(0)}, Forge: &app.ForgeInput{Kind: new("gitea")}}))
 	set(s.SetProject(s.ctx, "cellar", app.ProjectInput{Setup: &setup}))
 	one := seen[*work.Project](s, "Project")
 	one(s.Project(s.ctx, "house"))

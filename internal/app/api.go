@@ -103,13 +103,27 @@ type ProjectInput struct {
 	MaxFixes    *int               `json:"max_fix_attempts,omitempty" doc:"How often rejected work is fixed before a person decides, 0 to 100"`
 	Agent       *string            `json:"agent,omitempty" doc:"Agent type of tasks that name none"`
 	Isolation   *string            `json:"isolation,omitempty" doc:"How runs are kept apart: none"`
-	Limits      *work.Limits       `json:"limits,omitempty" doc:"Limits of its tasks"`
+	Limits      *LimitsInput       `json:"limits,omitempty" doc:"Limits of its tasks"`
 	Environment *map[string]string `json:"environment,omitempty" doc:"Environment variables of its runs"`
 	AutoLand    *bool              `json:"auto_land,omitempty" doc:"Land accepted work at once"`
 	Evaluators  *[]work.Role       `json:"evaluators,omitempty" doc:"Roles that judge in an arbitrated review; the four evaluators when empty"`
 	ShipMode    *work.ShipMode     `json:"ship_mode,omitempty" doc:"pull_request: ship by a pull request at the forge; else the branch is moved"`
-	Forge       *work.Forge        `json:"forge,omitempty" doc:"Where pull requests are opened"`
+	Forge       *ForgeInput        `json:"forge,omitempty" doc:"Where pull requests are opened"`
 	Lessons     *[]string          `json:"lessons,omitempty" doc:"What later agents should know"`
+}
+
+// LimitsInput changes the limits of a project; nil fields stay.
+type LimitsInput struct {
+	Slots   *int           `json:"slots,omitempty" doc:"How many runs at the same time; 0: no limit"`
+	Timeout *work.Duration `json:"timeout,omitempty" doc:"How long one run may take, such as 30m"`
+	Silence *work.Duration `json:"silence,omitempty" doc:"How long a run may print nothing, such as 15m"`
+}
+
+// ForgeInput changes where a project's pull requests are opened; nil fields stay.
+type ForgeInput struct {
+	Kind     *string `json:"kind,omitempty" doc:"github or gitea (Forgejo too); by the remote's host when empty"`
+	API      *string `json:"api,omitempty" doc:"Base address of its API, where it is not the host's usual one"`
+	TokenEnv *string `json:"token_env,omitempty" doc:"Name of the server's environment variable that holds the token"`
 }
 
 // TaskRequest is what a person or a file gives to make a task. The names are
@@ -155,7 +169,8 @@ type RetryInput struct {
 	Backoff     string `json:"backoff,omitempty" yaml:"backoff" doc:"linear or exponential"`
 }
 
-// TaskPatch changes a task while it does not run; nil fields stay.
+// TaskPatch changes a task while it does not run; nil fields stay, and so does what Retry
+// leaves empty.
 type TaskPatch struct {
 	Name               *string        `json:"name,omitempty" doc:"Short title"`
 	Description        *string        `json:"description,omitempty" doc:"What it is about, for people"`

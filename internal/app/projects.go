@@ -141,13 +141,21 @@ func (s *Service) fill(ctx context.Context, p *work.Project, in ProjectInput) er
 	work.Assign(&p.Policies, in.Policies)
 	work.Assign(&p.Agent, in.Agent)
 	work.Assign(&p.Isolation, in.Isolation)
-	work.Assign(&p.Limits, in.Limits)
+	if limits := in.Limits; limits != nil {
+		work.Assign(&p.Limits.Slots, limits.Slots)
+		work.Assign(&p.Limits.Timeout, limits.Timeout)
+		work.Assign(&p.Limits.Silence, limits.Silence)
+	}
 	work.Assign(&p.Environment, in.Environment)
 	work.Assign(&p.AutoLand, in.AutoLand)
 	work.Assign(&p.Lessons, in.Lessons)
 	work.Assign(&p.Evaluators, in.Evaluators)
 	work.Assign(&p.ShipMode, in.ShipMode)
-	work.Assign(&p.Forge, in.Forge)
+	if forge := in.Forge; forge != nil {
+		work.Assign(&p.Forge.Kind, forge.Kind)
+		work.Assign(&p.Forge.API, forge.API)
+		work.Assign(&p.Forge.TokenEnv, forge.TokenEnv)
+	}
 	if in.MaxFixes != nil {
 		p.MaxFixes = in.MaxFixes
 	}

@@ -165,7 +165,7 @@ func TestProjectInput(t *testing.T) {
 		}
 	}
 	run(t.Context(), api, nil, "project", "set", "shop", "--slots", "7", "--validate", "", "--auto-land=false")
-	want := app.ProjectInput{Limits: &work.Limits{Slots: 7, Timeout: work.Duration(time.Hour)}, Validate: &[]string{}, AutoLand: new(bool)}
+	want := app.ProjectInput{Limits: &app.LimitsInput{Slots: new(7)}, Validate: &[]string{}, AutoLand: new(bool)}
 	if diff := cmp.Diff(want, api.project); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -174,9 +174,8 @@ func TestProjectInput(t *testing.T) {
 func TestTaskSet(t *testing.T) {
 	t.Parallel()
 	api := shop()
-	api.tasks[0].Retry = work.Retry{MaxAttempts: 3, Backoff: work.Linear}
 	r := run(t.Context(), api, nil, "task", "set", "fixbasket2345678", "--accept", "a", "--tag", "", "--retry", "5", "--draft=false")
-	want := app.TaskPatch{AcceptanceCriteria: &app.StringList{"a"}, Tags: &[]string{}, Retry: &app.RetryInput{MaxAttempts: 5, Backoff: "linear"}, Draft: new(bool)}
+	want := app.TaskPatch{AcceptanceCriteria: &app.StringList{"a"}, Tags: &[]string{}, Retry: &app.RetryInput{MaxAttempts: 5}, Draft: new(bool)}
 	if diff := cmp.Diff(want, api.change); diff != "" || r.code != 0 {
 		t.Errorf("%+v -want +got:\n%s", r, diff)
 	}

@@ -100,12 +100,12 @@ func newProjectSetCommand(s *shell) *cobra.Command {
 		if c.Flags().Changed("name") {
 			input.Name = &name
 		}
-		if input.Limits != nil || input.Forge != nil || in.edits() { // what was not given of these stays
+		if len(in.addLessons) > 0 || len(in.dropLessons) > 0 {
 			now, err := api.Project(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if err := in.keep(c, &input, now); err != nil {
+			if err := in.editLessons(c, &input, now); err != nil {
 				return err
 			}
 		}
@@ -206,8 +206,12 @@ func (f *projectFlags) input(c *cobra.Command) (app.ProjectInput, error) {
 		mode = work.ShipDirectly
 	}
 	given(c, "ship-mode", &in.ShipMode, mode)
-	if c.Flags().Changed("forge-kind") || c.Flags().Changed("forge-api") || c.Flags().Changed("forge-token-env") {
-		in.Forge = &work.Forge{Kind: f.forgeKind, API: f.forgeAPI, TokenEnv: f.forgeTokenEnv}
+	var forge app.ForgeInput
+	given(c, "forge-kind", &forge.Kind, f.forgeKind)
+	given(c, "forge-api", &forge.API, f.forgeAPI)
+	given(c, "forge-token-env", &forge.TokenEnv, f.forgeTokenEnv)
+	if forge != (app.ForgeInput{}) {
+		in.Forge = &forge
 	}
 	policies, err := pairs(c, "policy-for", f.policyFor)
 	if err != nil {
@@ -219,43 +223,18 @@ func (f *projectFlags) input(c *cobra.Command) (app.ProjectInput, error) {
 		return in, err
 	}
 	given(c, "env", &in.Environment, environment)
-	if c.Flags().Changed("slots") || c.Flags().Changed("timeout") || c.Flags().Changed("silence") {
-		in.Limits = &work.Limits{Slots: f.slots, Timeout: work.Duration(f.timeout), Silence: work.Duration(f.silence)}
+	var limits app.LimitsInput
+	given(c, "slots", &limits.Slots, f.slots)
+	given(c, "timeout", &limits.Timeout, work.Duration(f.timeout))
+	given(c, "silence", &limits.Silence, work.Duration(f.silence))
+	if limits != (app.LimitsInput{}) {
+		in.Limits = &limits
 	}
 	return in, nil
 }
 
-// edits is true when single lessons are added or taken away.
-func (f *projectFlags) edits() bool { return len(f.addLessons) > 0 || len(f.dropLessons) > 0 }
-
-// keep takes over what no flag has given of limits, forge and lessons.
-func (f *projectFlags) keep(c *cobra.Command, in *app.ProjectInput, now *work.Project) error {
-	kept := func(flag string) bool { return !c.Flags().Changed(flag) }
-	if limits := in.Limits; limits != nil {
-		if kept("slots") {
-			limits.Slots = now.Limits.Slots
-		}
-		if kept("timeout") {
-			limits.Timeout = now.Limits.Timeout
-		}
-		if kept("silence") {
-			limits.Silence = now.Limits.Silence
-		}
-	}
-	if forge := in.Forge; forge != nil {
-		if kept("forge-kind") {
-			forge.Kind = now.Forge.Kind
-		}
-		if kept("forge-api") {
-			forge.API = now.Forge.API
-		}
-		if kept("forge-token-env") {
-			forge.TokenEnv = now.Forge.TokenEnv
-		}
-	}
-	if !f.edits() {
-		return nil
-	}
+// editLessons adds single lessons, and takes others away.
+func (f *projectFlags) editLessons(c *cobra.Command, in *app.ProjectInput, now *work.Project) error {
 	if in.Lessons != nil {
 		return usageError(c, "--lesson replaces all lessons: it does not go with --add-lesson and --drop-lesson")
 	}

@@ -365,7 +365,7 @@ func TestProjectOfStories(t *testing.T) {
 	run(t.Context(), api, nil, "project", "set", "shop", "--ship-mode", "pull_request", "--forge-token-env", "TOKEN", "--evaluator", "evaluator-tests", "--evaluator", "evaluator-security", "--drop-lesson", "1,3", "--add-lesson", "four")
 	mode := work.ShipPullRequest
 	want := app.ProjectInput{
-		ShipMode: &mode, Forge: &work.Forge{Kind: "gitea", API: "https://forge/api/v1", TokenEnv: "TOKEN"},
+		ShipMode: &mode, Forge: &app.ForgeInput{TokenEnv: new("TOKEN")},
 		Evaluators: &[]work.Role{work.EvaluatorTests, work.EvaluatorSecurity}, Lessons: &[]string{"two", "four"},
 	}
 	if diff := cmp.Diff(want, api.project); diff != "" {
@@ -377,7 +377,7 @@ func TestProjectOfStories(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	run(t.Context(), api, nil, "project", "add", "shop", "--forge-kind", "github", "--forge-api", "https://x/api")
-	if diff := cmp.Diff(&work.Forge{Kind: "github", API: "https://x/api"}, api.project.Forge); diff != "" {
+	if diff := cmp.Diff(&app.ForgeInput{Kind: new("github"), API: new("https://x/api")}, api.project.Forge); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	golden(t, "output/project-show-stories", run(t.Context(), api, nil, "project", "show", "shop").String())

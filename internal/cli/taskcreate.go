@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -321,14 +320,6 @@ func newTaskSetCommand(s *shell) *cobra.Command {
 		patch, err := f.patch(c, s)
 		if err != nil {
 			return err
-		}
-		if patch.Retry != nil { // one of the two may not have been given
-			now, err := api.Task(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			patch.Retry.MaxAttempts = cmp.Or(patch.Retry.MaxAttempts, now.Retry.MaxAttempts)
-			patch.Retry.Backoff = cmp.Or(patch.Retry.Backoff, string(now.Retry.Backoff))
 		}
 		view, err := api.PatchTask(ctx, args[0], patch)
 		return s.acted(view, err)

@@ -353,7 +353,7 @@ func (s *Step) takeAway(t *Task) {
 }
 
 // PatchTask changes what a task is asked to do, while it does not run. Nil fields
-// stay as they are.
+// stay as they are, and so does what Retry leaves empty.
 type PatchTask struct {
 	Task               TaskID
 	Name               *string
@@ -431,7 +431,10 @@ func (c PatchTask) patch(t *Task) {
 	Assign(&t.Priority, c.Priority)
 	Assign(&t.Timeout, c.Timeout)
 	Assign(&t.Agent.MaxBudgetUSD, c.MaxBudgetUSD)
-	Assign(&t.Retry, c.Retry)
+	if c.Retry != nil {
+		t.Retry.MaxAttempts = cmp.Or(c.Retry.MaxAttempts, t.Retry.MaxAttempts)
+		t.Retry.Backoff = cmp.Or(c.Retry.Backoff, t.Retry.Backoff)
+	}
 	Assign(&t.Draft, c.Draft)
 	t.Name = strings.TrimSpace(t.Name)
 }
