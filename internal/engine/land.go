@@ -16,9 +16,16 @@ import (
 // parent's, or what another tree has accepted into the branch of a task that is
 // built on an earlier commit of it (Contains).
 func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
+	// Reports come in the order in which the branch has moved: an older head after a
+	// newer one would lose what a sibling has brought in between.
+	release, err := e.claims.take(ctx, "integrate "+string(f.Into))
+	if err != nil {
+		return err
+	}
+	defer release()
 	var project work.Project
 	var from, into work.Task
-	err := e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
+	err = e.o.Core.View(ctx, f.Tree, func(tree *work.Tree) error {
 		target := tree.Task(f.Into)
 		if target == nil || !tree.Integrating(f.Task, f.Into, f.Commit) {
 			return work.Errorf(work.Conflict, "task %s does not wait for an integration", f.Task).WithReason("stale")
