@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // checkout is a working tree of the user's repository that has the target
@@ -18,8 +17,8 @@ type checkout struct {
 	dir    string
 	gitDir string
 	config []string // environment that disarms the repository's filters
-	locked bool
-	left   string // private ref of the landing whose lock a crash has left, taken over
+	held   *os.File // the index lock while it is ours, locked itself: the system lets go of it when we die
+	left   string   // private ref of the landing whose lock a crash has left, taken over
 }
 
 // findCheckout looks through the repository's working trees. It refuses when
@@ -135,85 +134,8 @@ func (c *checkout) run(ctx context.Context, cmd command) ([]byte, error) {
 
 func (c *checkout) lockFile() string { return filepath.Join(c.gitDir, "index.lock") }
 
-// draft is a lock that is not in its place yet.
-func (c *checkout) draft() string { return filepath.Join(c.gitDir, "claudomator-lock") }
-
 // scratch is the index under construction; it replaces the user's at the end.
 func (c *checkout) scratch() string { return filepath.Join(c.gitDir, "claudomator-index") }
-
-// lock takes git's index lock, and takes over one that a crash of ours left:
-// it says so inside, and the landing's own lock proves that nobody else of this
-// server works here. The mark in it stays: it tells whose landing is unfinished.
-func (c *checkout) lock(ctx context.Context, owner string) error {
-	mark := lockMark + owner + "\n"
-	for wait := 5 * time.Millisecond; ; wait *= 2 {
-		err := c.placeLock(mark)
-		if err == nil {
-			c.locked = true
-			return errors.Join(removeFile(c.scratch()), removeFile(c.scratch()+".lock"))
-		}
-		if !errors.Is(err, os.ErrExist) {
-			return storageError("lock the index of "+c.dir, err)
-		}
-		if text, err := os.ReadFile(c.lockFile()); err == nil && strings.HasPrefix(string(text), lockMark) {
-			c.locked, c.left = true, strings.TrimSpace(strings.TrimPrefix(string(text), lockMark))
-			return errors.Join(removeFile(c.scratch()), removeFile(c.scratch()+".lock"))
-		}
-		if wait > time.Second {
-			return fail(KindLocked, "another git process is at work in %s", c.dir).hint("if none is, delete " + c.lockFile())
-		}
-		if err := pause(ctx, wait); err != nil {
-			return err
-		}
-	}
-}
-
-const lockMark = "claudomator " // before the private ref of the landing
-
-// placeLock makes the lock file with its mark in it, at once: one that a kill has
-// left empty would be nobody's.
-func (c *checkout) placeLock(mark string) error {
-	draft := c.draft()
-	if err := os.WriteFile(draft, []byte(mark), 0o600); err != nil {
-		return err
-	}
-	err := os.Link(draft, c.lockFile())
-	if err != nil && !errors.Is(err, os.ErrExist) { // a file system without links
-		var f *os.File
-		if f, err = os.OpenFile(c.lockFile(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
-			_, err = f.WriteString(mark)
-			err = errors.Join(err, f.Close())
-		}
-	}
-	return errors.Join(err, removeFile(draft))
-}
-
-// relabel says in the lock, which is held, that another landing holds it now.
-func (c *checkout) relabel(owner string) error {
-	draft := c.draft()
-	if err := os.WriteFile(draft, []byte(lockMark+owner+"\n"), 0o600); err != nil {
-		return storageError("lock the index of "+c.dir, err)
-	}
-	if err := os.Rename(draft, c.lockFile()); err != nil {
-		return storageError("lock the index of "+c.dir, err)
-	}
-	return nil
-}
-
-func removeFile(p string) error {
-	if err := os.Remove(p); !missing(err) {
-		return err
-	}
-	return nil
-}
-
-func (c *checkout) unlock() {
-	if c.locked {
-		_ = os.Remove(c.scratch())
-		_ = os.Remove(c.lockFile())
-		c.locked = false
-	}
-}
 
 // refuse names whatever the landing would overwrite or mix with.
 func (c *checkout) refuse(ctx context.Context, t *target) error {

@@ -357,7 +357,18 @@ func (l *lab) cutOff(spec LandSpec) *target {
 	if _, err := os.ReadFile(filepath.Join(l.repo, ".git", "index.lock")); err != nil {
 		l.t.Fatal("the lock is not held: ", err)
 	}
+	l.dies(to)
 	return to
+}
+
+// dies lets go of what the system takes from a server that is killed.
+func (l *lab) dies(to *target) {
+	l.t.Helper()
+	if to.checkout != nil {
+		if err := to.checkout.held.Close(); err != nil {
+			l.t.Fatal(err)
+		}
+	}
 }
 
 func TestCutOffLandingKeepsTheUsersEdits(t *testing.T) {

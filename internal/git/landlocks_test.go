@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -53,6 +54,7 @@ func TestLocksOfAKilledGit(t *testing.T) {
 				t.Fatal(err)
 			}
 			sh(t, there, "C="+built.Commit+"; "+c.locks)
+			l.dies(to)
 			l.vault = l.openAt(filepath.Base(l.vault.Dir()), l.repo) // the next life
 			out, err := l.vault.Land(l.ctx(), spec)
 			if KindOf(err) != c.want || c.want == "" && err != nil {
@@ -109,4 +111,77 @@ func TestLockOfAKilledRescue(t *testing.T) {
 		t.Error(err)
 	}
 	wantKind(t, l.vault.NewBranch(l.ctx(), "x/z", got.Head), KindLocked)
+}
+
+// Two servers may have the same repository: a landing of the one waits for that of the
+// other, whose lock looks like one that a crash has left, and begins where that ends.
+func TestLandingBesideAnotherServers(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ends in time", "takes too long", "is killed"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, "")
+			first := l.run("t", "echo two >>a; git commit -qam t")
+			spec, old := l.landSpec("t", first.Head), l.head("main")
+			built, err := l.vault.buildLanding(l.ctx(), spec, old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, err := l.vault.openTarget(l.ctx(), spec, old, built.Commit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			second := l.run("u", "echo other >other; git add -A; git commit -qm u")
+			other := l.landSpec("u", second.Head)
+			c := &checkout{dir: l.repo, gitDir: filepath.Join(l.repo, ".git")}
+			if err := c.takeOver(); !errors.Is(err, os.ErrExist) {
+				t.Fatal("a lock that is held was taken over: ", err)
+			}
+			switch name {
+			case "takes too long":
+				_, err := l.vault.openTarget(l.ctx(), other, old, second.Head)
+				wantKind(t, err, KindLocked)
+				to.release()
+				return
+			case "is killed":
+				l.dies(to)
+			default:
+				placed := make(chan struct{})
+				go func() {
+					defer close(placed)
+					defer to.release()
+					if err := to.move(l.ctx()); err != nil {
+						t.Error(err)
+					} else if _, warnings := to.follow(l.ctx()); len(warnings) > 0 {
+						t.Error(warnings)
+					}
+				}()
+				defer func() { <-placed }()
+			}
+			out, err := l.vault.Land(l.ctx(), other)
+			if err != nil || out.Checkout != l.repo || len(out.Warnings) > 0 {
+				t.Fatalf("landed %+v, %v", out, err)
+			}
+			l.sound()
+		})
+	}
+}
+
+// A target that has moved since the landing was built is landed on anew, whatever the
+// checkout would say of the old one.
+func TestTargetMovesBeforeItsCheckoutIsLocked(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	got := l.run("t", "echo two >>a; echo mine >new; git add -A; git commit -qm t")
+	spec, old := l.landSpec("t", got.Head), l.head("main")
+	built, err := l.vault.buildLanding(l.ctx(), spec, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, l.repo, "echo theirs >new; git add -A; git commit -qm theirs")
+	_, err = l.vault.openTarget(l.ctx(), spec, old, built.Commit)
+	wantKind(t, err, KindRefMoved)
+	if exists(filepath.Join(l.repo, ".git", "index.lock")) {
+		t.Error("the checkout is locked still")
+	}
 }

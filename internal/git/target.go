@@ -53,10 +53,23 @@ func (v *Vault) openTarget(ctx context.Context, s LandSpec, old, commit string) 
 		err = t.checkout.refuse(ctx, t)
 	}
 	if err != nil {
+		if t.moved(ctx) { // before the lock: it is another target that was refused
+			err = fail(KindRefMoved, "%q moved meanwhile", t.branch).because(err)
+		}
 		t.release()
 		return nil, err
 	}
 	return t, nil
+}
+
+// moved is true when the target is known not to be where the landing begins.
+func (t *target) moved(ctx context.Context) bool {
+	old := t.old
+	if t.fresh {
+		old = ""
+	}
+	now, err := t.vault.git.refsAt(ctx, t.loc)
+	return err == nil && now["refs/heads/"+t.branch] != old
 }
 
 // finishLeft completes the checkout of another landing, which had moved the target
@@ -147,8 +160,7 @@ func (t *target) move(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	now, readErr := git.refsAt(ctx, t.loc)
-	if readErr == nil && now["refs/heads/"+t.branch] != strings.TrimPrefix(old, zeroHash) {
+	if t.moved(ctx) {
 		return fail(KindRefMoved, "%q moved meanwhile", t.branch).because(err)
 	}
 	return err
