@@ -50,7 +50,11 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 		t := tree.Task(x.TaskID)
 		plan = &RunPlan{Task: *t, Execution: *x, Project: tree.Project, Parent: t.ParentTaskID, Fresh: t.Book.Fresh}
 		role := rules.Roles[t.Role()]
-		if plan.Spec, err = resolveAgent(t.Agent, role, above(tree, t), tree.Project, s.o.Defaults); err != nil && x.Kind == work.AgentRun {
+		fills := role
+		if t.Judges != nil || t.Role() == work.Retro {
+			fills = work.RoleConfig{} // review has said who it is, and with which model
+		}
+		if plan.Spec, err = resolveAgent(t.Agent, fills, above(tree, t), tree.Project, s.o.Defaults); err != nil && x.Kind == work.AgentRun {
 			plan.Refusal = err
 			return nil
 		}

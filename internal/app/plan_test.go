@@ -139,3 +139,31 @@ func TestRolesOfAProject(t *testing.T) {
 		t.Errorf("what comes with the program: %+v, %v", all, err)
 	}
 }
+
+// TestModelOfAnotherJudge: where another agent judges than the role's model was meant
+// for, it runs with its own model.
+func TestModelOfAnotherJudge(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"), func(o *app.Options) { o.Defaults.Judges = []string{"model"} })
+	s.project(t)
+	if _, err := s.SetRole(s.ctx, "checker", app.RoleInput{Model: new("of-another")}); err != nil {
+		t.Fatal(err)
+	}
+	task := s.create(t, app.TaskRequest{Agent: app.AgentInput{Type: "other", Instructions: "x"}, Review: "checked", Start: true})
+	run := s.running(t, task.ID)
+	if err := s.Do(s.ctx, task.TreeID, work.System(), work.End{Execution: run.Execution, Fence: 1, Outcome: work.Success, Base: "b", Head: "h", Result: &work.Result{Base: "b", Head: "h", Files: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	node, err := s.TaskTree(s.ctx, string(task.ID))
+	if err != nil || len(node.Judges) != 1 {
+		t.Fatalf("judged by %+v, %v", node, err)
+	}
+	runs, err := s.Executions(s.ctx, string(node.Judges[0].ID))
+	if err != nil || len(runs) != 1 {
+		t.Fatal(runs, err)
+	}
+	plan, err := s.PlanRun(s.ctx, task.TreeID, runs[0].ID)
+	if err != nil || plan.Spec.Type != "model" || plan.Spec.Model != "" {
+		t.Errorf("%+v, %v; want the agent model without a model", plan, err)
+	}
+}

@@ -27,7 +27,7 @@ type fixed struct{}
 func (fixed) Agents(context.Context) ([]app.AgentInfo, error) {
 	return []app.AgentInfo{{Type: "command", Installed: true}}, nil
 }
-func (fixed) Types() []string { return []string{"command", "model"} }
+func (fixed) Types() []string { return []string{"command", "model", "other"} }
 
 func (fixed) Usable(string) bool { return true }
 func (fixed) Inspect(_ context.Context, repository, branch string) (string, string, error) {
@@ -48,7 +48,7 @@ type server struct {
 	effects []work.Effect
 }
 
-func open(t *testing.T, path string) *server {
+func open(t *testing.T, path string, change ...func(*app.Options)) *server {
 	t.Helper()
 	s := &server{ctx: app.WithCaller(t.Context(), app.Caller{Name: "tester", Scope: app.ScopeAdmin})}
 	var err error
@@ -66,11 +66,15 @@ func open(t *testing.T, path string) *server {
 			t.Error(err)
 		}
 	})
-	s.Service = app.New(app.Options{
+	o := app.Options{
 		Trees: s.store, Lookup: s.store, Lists: s.store, Settings: s.store, Stories: s.store, Tokens: s.store,
 		Diffs: fixed{}, Transcripts: fixed{}, Agents: fixed{}, Repositories: fixed{},
 		IDs: app.RandomIDs{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Defaults: app.Defaults{Agent: "command", Timeout: 30 * time.Minute, Wall: time.Hour, JudgeTimeout: 10 * time.Minute},
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	s.Service = app.New(o)
 	return s
 }
 
