@@ -15,9 +15,6 @@ const (
 	TaskTemplate  TemplateKind = "task"  // a task file, in .claudomator/tasks
 )
 
-// TemplateKinds lists the kinds.
-func TemplateKinds() []TemplateKind { return []TemplateKind{StoryTemplate, TaskTemplate} }
-
 // Template is a file of a project's repository from which stories or tasks are
 // made. It is shown with where it comes from: whoever may change the repository
 // may change it.

@@ -36,7 +36,6 @@ const (
 	KindTargetMoved        Kind = "target_moved"          // kept moving while we tried
 	KindMergeRunning       Kind = "merge_running"         // a landing on that target is running
 	KindAlreadyLanded      Kind = "already_landed"        // too late to abort
-	KindCheckoutStale      Kind = "checkout_not_updated"  // landed, but the checkout could not follow
 	KindPushRejected       Kind = "push_rejected"         // the remote said no: a hook or a rule of its own
 	KindNotFastForward     Kind = "not_fast_forward"      // the remote has commits that the pushed one does not follow
 	KindShallowNoMergeBase Kind = "shallow_no_merge_base" // history cut off before the common ancestor

@@ -33,11 +33,6 @@ const (
 	Recheck        EffectKind = "recheck" // settle Tree again: something it waits for has changed
 )
 
-// EffectKinds lists the effects.
-func EffectKinds() []EffectKind {
-	return []EffectKind{StartExecution, StopExecution, FinishJob, Integrate, Land, Branch, Push, PullRequest, ClosePull, Reclaim, Recheck}
-}
-
 // Effect is one thing to do outside, durable until delivered.
 type Effect struct {
 	Kind      EffectKind  `json:"kind"`

@@ -149,9 +149,6 @@ const (
 	PullClosed PullState = "closed"
 )
 
-// PullStates lists them.
-func PullStates() []PullState { return []PullState{PullOpen, PullMerged, PullClosed} }
-
 // Shipped is what became of a story.
 type Shipped struct {
 	Commit string    `json:"commit"`
