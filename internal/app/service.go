@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -209,31 +208,7 @@ func (s *Service) rules(ctx context.Context, project work.ProjectID) (review.Rul
 		}
 		s.roles = activeRoles(all)
 	}
-	roles, ok := s.roles[project]
-	if !ok {
-		roles = s.roles[""]
-	}
-	return review.Rules{Roles: roles, Usable: s.o.Agents.Usable, Default: s.o.Defaults.Agent, Judges: s.o.Defaults.Judges}, nil
-}
-
-// activeRoles are the configurations that hold, by project and role; under "" for
-// projects without any of their own. Those for all projects come first in the list.
-func activeRoles(all []work.RoleConfig) map[work.ProjectID]map[work.Role]work.RoleConfig {
-	general := map[work.Role]work.RoleConfig{}
-	active := map[work.ProjectID]map[work.Role]work.RoleConfig{"": general}
-	for _, r := range all {
-		switch {
-		case !r.Active:
-		case r.ProjectID == "":
-			general[r.Name] = r
-		default:
-			if active[r.ProjectID] == nil {
-				active[r.ProjectID] = maps.Clone(general)
-			}
-			active[r.ProjectID][r.Name] = r.Over(general[r.Name])
-		}
-	}
-	return active
+	return review.Rules{Roles: rolesOf(s.roles, project), Usable: s.o.Agents.Usable, Default: s.o.Defaults.Agent, Judges: s.o.Defaults.Judges}, nil
 }
 
 func (s *Service) forgetRoles() {

@@ -161,28 +161,17 @@ func (f *foreground) policy(ctx context.Context, project *work.Project, agent st
 	if err != nil {
 		return "", err
 	}
-	var all, own work.RoleConfig
-	for _, r := range roles {
-		switch {
-		case r.Name != work.Checker || !r.Active:
-		case r.ProjectID == "":
-			all = r
-		case r.ProjectID == project.ID:
-			own = r
-		}
-	}
-	checker := own.Over(all)
-	judge := orElse(orElse(checker.Agent, project.Agent), agent)
-	if judge == work.CommandAgent && len(checker.Command) == 0 {
-		return "", work.Errorf(work.Invalid, "there is no checker: a command cannot judge without one of its own").WithReason("no_checker").
-			WithHint(`claudomator role set checker --agent claude, or --command '["sh","-c","cat >/dev/null; make test"]'`)
-	}
 	agents, err := f.api.Agents(ctx)
 	if err != nil {
 		return "", err
 	}
-	if err := usable(agents, judge); err != nil {
-		return "", fmt.Errorf("choose the checker: %w", err)
+	switch judge, ok := app.Judge(roles, agents, project, agent, work.Checker); {
+	case ok:
+		return "checked", nil
+	case judge.Type == work.CommandAgent:
+		return "", work.Errorf(work.Invalid, "there is no checker: a command cannot judge without one of its own").WithReason("no_checker").
+			WithHint(`claudomator role set checker --agent claude, or --command '["sh","-c","cat >/dev/null; make test"]'`)
+	default:
+		return "", fmt.Errorf("choose the checker: %w", usable(agents, judge.Type))
 	}
-	return "checked", nil
 }

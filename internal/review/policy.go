@@ -155,11 +155,16 @@ func MaxFixes(tree *work.Tree) func(*work.Task) int {
 	return func(t *work.Task) int { return For(tree, t).Fixes }
 }
 
-// judgeSpec resolves who judges: the role's configuration, else the project's
-// default, else the judged task's own agent; but where these would let an agent
-// judge what it has built itself, another one that the server is set up for. False
-// when that cannot be used: not installed, or a command without a command of its own.
+// judgeSpec resolves who judges a task.
 func (r Rules) judgeSpec(tree *work.Tree, task *work.Task, role work.Role) (work.AgentSpec, bool) {
+	return r.Judge(tree.Project, r.builder(tree, task), role)
+}
+
+// Judge resolves who judges what builder has built: the role's configuration, else the
+// project's default, else the builder; but where these would let an agent judge what it
+// has built itself, another one that the server is set up for. False when that cannot
+// be used: not installed, or a command without a command of its own.
+func (r Rules) Judge(project work.Project, builder work.AgentSpec, role work.Role) (work.AgentSpec, bool) {
 	config := r.Roles[role]
 	spec := work.AgentSpec{
 		Type: config.Agent, Model: config.Model, Command: slices.Clone(config.Command),
@@ -169,9 +174,9 @@ func (r Rules) judgeSpec(tree *work.Tree, task *work.Task, role work.Role) (work
 		spec.Type = work.CommandAgent
 	}
 	if spec.Type == "" {
-		spec.Type = tree.Project.Agent
+		spec.Type = project.Agent
 	}
-	if builder := r.builder(tree, task); config.Agent == "" && spec.Type != work.CommandAgent {
+	if config.Agent == "" && spec.Type != work.CommandAgent {
 		if spec.Type == "" {
 			spec.Type, spec.Model = builder.Type, cmp.Or(spec.Model, builder.Model)
 		}
