@@ -361,16 +361,6 @@ func (l *lab) cutOff(spec LandSpec) *target {
 	return to
 }
 
-// dies lets go of what the system takes from a server that is killed.
-func (l *lab) dies(to *target) {
-	l.t.Helper()
-	if to.checkout != nil {
-		if err := to.checkout.held.Close(); err != nil {
-			l.t.Fatal(err)
-		}
-	}
-}
-
 func TestCutOffLandingKeepsTheUsersEdits(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "")

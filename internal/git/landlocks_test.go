@@ -185,3 +185,13 @@ func TestTargetMovesBeforeItsCheckoutIsLocked(t *testing.T) {
 		t.Error("the checkout is locked still")
 	}
 }
+
+// dies lets go of what the system takes from a server that is killed.
+func (l *lab) dies(to *target) {
+	l.t.Helper()
+	if to.checkout != nil {
+		if err := to.checkout.held.Close(); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
