@@ -30,6 +30,14 @@ type Stat struct {
 
 // Diff compares two commits of the vault.
 func (v *Vault) Diff(ctx context.Context, base, head string) (Stat, error) {
+	if stat, ok := v.plainDiff(ctx, base, head); ok {
+		return stat, nil
+	}
+	return v.treeDiff(ctx, base, head)
+}
+
+// treeDiff lets git compare.
+func (v *Vault) treeDiff(ctx context.Context, base, head string) (Stat, error) {
 	out, err := v.git.run(ctx, command{
 		args:   []opt{"diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "--no-ext-diff", "--no-textconv", "--end-of-options"},
 		values: []string{base, head}, env: v.env(),
