@@ -181,6 +181,7 @@ func (c LandConflict) apply(s *Step) error {
 	m.Status, m.Current, m.Conflicts, m.UpdatedAt = MergeConflicted, c.Current, c.Files, s.Now
 	m.Dir, m.Hint = c.Dir, "resolve it in "+c.Dir+", then continue; or abort, and nothing has changed"
 	s.merges[m.ID] = true
+	s.answered(t, Land)
 	s.event("merge.conflicted", t, map[string]any{"merge": m.ID, "files": c.Files})
 	if m.Accepting {
 		if err := s.move(t, OnBlock); err != nil {

@@ -23,6 +23,7 @@ func (c Pushed) apply(s *Step) error {
 	if err != nil {
 		return err
 	}
+	s.answered(root, Push)
 	if c.Gone {
 		return s.shipTakenBack(root)
 	}
@@ -77,10 +78,7 @@ func (c PullSeen) apply(s *Step) error {
 	if err != nil {
 		return err
 	}
-	if stuck := root.Book.Stuck; stuck != nil && stuck.Effect.Kind == PullRequest { // the forge has answered
-		root.Book.Stuck = nil
-		s.edit(root)
-	}
+	s.answered(root, PullRequest)
 	landed := story.Ship.Resume != "" // and only to be found again
 	switch {
 	case landed && (c.Gone || c.Failure == "" && c.Pull.State != PullMerged):

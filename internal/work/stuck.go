@@ -15,7 +15,7 @@ func (c Stuck) apply(s *Step) error {
 	if t == nil {
 		t = s.Tree.Task(c.Effect.Into) // another tree's work goes into this one
 	}
-	if t == nil || !slices.Contains(s.Tree.awaited(t), c.Effect) {
+	if t == nil || !s.Tree.awaits(t, c.Effect) {
 		return Errorf(Conflict, "nothing waits for this %s", c.Effect.Kind).WithReason("stale")
 	}
 	if t.Book.Stuck != nil && *t.Book.Stuck == c {
@@ -30,10 +30,26 @@ func (c Stuck) apply(s *Step) error {
 // stuck is what keeps failing for a task, while the task waits for it.
 func (t *Tree) stuck(task *Task) (Stuck, bool) {
 	c := task.Book.Stuck
-	if c == nil || !slices.Contains(t.awaited(task), c.Effect) {
+	if c == nil || !t.awaits(task, c.Effect) {
 		return Stuck{}, false
 	}
 	return *c, true
+}
+
+// answered takes back what was told of an effect: it has been carried out.
+func (s *Step) answered(t *Task, kind EffectKind) {
+	if stuck := t.Book.Stuck; stuck != nil && stuck.Effect.Kind == kind {
+		t.Book.Stuck = nil
+		s.edit(t)
+	}
+}
+
+// awaits says whether a task waits for an effect. Its priority may have changed since.
+func (t *Tree) awaits(task *Task, e Effect) bool {
+	if e.Kind == StartExecution {
+		e.Priority = task.Priority
+	}
+	return slices.Contains(t.awaited(task), e)
 }
 
 // awaited gives the effects that a task waits for: what a lost delivery would leave
