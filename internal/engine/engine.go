@@ -200,14 +200,22 @@ func (e *Engine) patiently(ctx context.Context, what string, report func(context
 			return nil
 		}
 		e.o.Log.Error("report again", "report", what, "error", err, "again_in", wait)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-e.stop.Done():
-			timer.Stop()
+		if !pause(e.stop, wait) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		wait = min(wait*2, 10*time.Second)
+	}
+}
+
+// pause waits for a while; false when ctx ends before that.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

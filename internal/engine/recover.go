@@ -108,11 +108,7 @@ func (e *Engine) resume(ctx context.Context) {
 			return
 		}
 		e.o.Log.Error("resume open work", "error", err, "again_in", wait)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, wait) {
 			return
 		}
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/claudomator/claudomator/internal/git"
 	"github.com/claudomator/claudomator/internal/work"
@@ -135,20 +134,16 @@ const pushTries = 4
 
 // paced tries what may fail for a moment a few times, with growing pauses.
 func (e *Engine) paced(ctx context.Context, try func() error) error {
-	pause := e.o.PushPause
+	wait := e.o.PushPause
 	for n := 1; ; n++ {
 		err := try()
 		if err == nil || n == pushTries || !passes(err) {
 			return err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, wait) {
 			return context.Cause(ctx)
 		}
-		pause *= 2
+		wait *= 2
 	}
 }
 
