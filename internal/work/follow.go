@@ -27,10 +27,7 @@ func (s *Step) Follow(t *Task) error {
 		if t.BlockedOn == OnChildren && !s.Tree.waits(t.ID) {
 			return s.becomeReady(t)
 		}
-	case Ready:
-		_, err := s.underEndedParent(t)
-		return err
-	case Running:
+	case Ready, Running:
 		_, err := s.underEndedParent(t)
 		return err
 	case Cancelled:
