@@ -20,7 +20,7 @@ type RunPlan struct {
 	Resume    string         // handle of the conversation to go on with; empty: a new one
 	News      string         // what the agent reads in a resumed conversation
 	Base      string         // commit to start from; empty: the freshly fetched default branch with On merged in
-	On        []work.BuiltOn // commits of other trees it is built on
+	On        []work.BuiltOn // commits of other trees it is built on, as its beginning has recorded them
 	Detached  bool           // not the task's own work (judges, planner, gates, …): a throw-away workspace at Base
 	Fresh     bool           // start again from the base; what is there is kept as a snapshot
 	Commands  []string       // what the server runs itself: gates, deployment, smoke validation
@@ -118,16 +118,8 @@ func (p *RunPlan) origin(tree *work.Tree) {
 	case t.ParentTaskID != "":
 		p.Base = tree.Task(t.ParentTaskID).Book.Head
 	}
-	if p.Base != "" {
-		return
-	}
-	p.On = slices.Clone(t.BuiltOn)
-	if p.On == nil && t.ParentTaskID == "" {
-		for _, d := range t.DependsOn {
-			if o := tree.Outer[d]; o.Head != "" {
-				p.On = append(p.On, work.BuiltOn{TaskID: o.Current, Commit: o.Head})
-			}
-		}
+	if p.Base == "" {
+		p.On = slices.Clone(t.BuiltOn)
 	}
 }
 
