@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -205,13 +206,9 @@ func (v *Vault) buildLanding(ctx context.Context, s LandSpec, old string) (Lande
 		if in {
 			continue
 		}
-		content := p.Commit
-		if p.Resolved != "" {
-			content = p.Resolved
-		} else if hash, err := readRefFile(v.dir, s.resolvedRef(p.Commit)); err != nil {
+		content, _, err := v.resolution(s, p, "")
+		if err != nil {
 			return Landed{}, err
-		} else if hash != "" {
-			content = hash
 		}
 		commit, conflicts, err := v.mergeCommit(ctx, head, content, p.Commit, p.Message, p.Author)
 		if KindOf(err) == KindUnrelated {
@@ -230,9 +227,25 @@ func (v *Vault) buildLanding(ctx context.Context, s LandSpec, old string) (Lande
 	return out, nil
 }
 
+// resolution is what is merged of a part: its commit; or what its conflict was resolved
+// to, again and again where the target had moved on meanwhile. And whether a commit is
+// one of these.
+func (v *Vault) resolution(s LandSpec, p Part, commit string) (content string, among bool, err error) {
+	content = cmp.Or(p.Resolved, p.Commit)
+	for {
+		among = among || content == commit
+		next, err := readRefFile(v.dir, s.resolvedRef(content))
+		if err != nil || next == "" || next == content {
+			return content, among, err
+		}
+		content = next
+	}
+}
+
 // OpenConflict prepares a workspace in which part of a landing, as Land
-// reported it, can be resolved: files with markers, unmerged index. A workspace
-// that is already open for this conflict is left as it is.
+// reported it, can be resolved: files with markers, unmerged index. A part that was
+// resolved before comes as that has left it. A workspace that is already open for this
+// conflict is left as it is.
 func (v *Vault) OpenConflict(ctx context.Context, s LandSpec, part int, onto, dir string) (Prepared, error) {
 	if err := s.check(); err != nil {
 		return Prepared{}, err
@@ -240,7 +253,10 @@ func (v *Vault) OpenConflict(ctx context.Context, s LandSpec, part int, onto, di
 	if part < 0 || part >= len(s.Parts) || !isHash(onto) {
 		return Prepared{}, fail(KindInvalidRef, "no part %d onto %q", part, onto)
 	}
-	theirs := s.Parts[part].Commit
+	theirs, _, err := v.resolution(s, s.Parts[part], "")
+	if err != nil {
+		return Prepared{}, err
+	}
 	if real, err := resolveDir(dir); err == nil {
 		w, err := v.lookup(real)
 		if err == nil && w != nil && w.Ready && w.Base == onto && w.Merge == theirs {
@@ -271,7 +287,7 @@ func (v *Vault) ContinueLand(ctx context.Context, s LandSpec, dir string) (Lande
 		}
 		open := append(got.Unresolved, got.Conflicts...)
 		if got.Missing {
-			open = w.Conflicts
+			return v.Land(ctx, s) // somebody has deleted it: the same conflict, in a new one
 		}
 		if len(open) > 0 {
 			if in, err := v.mergedByHand(ctx, s, w.Merge); err != nil || !in {
@@ -285,13 +301,22 @@ func (v *Vault) ContinueLand(ctx context.Context, s LandSpec, dir string) (Lande
 }
 
 // mergedByHand tells whether somebody has merged a part in the source meanwhile,
-// which leaves nothing to resolve.
-func (v *Vault) mergedByHand(ctx context.Context, s LandSpec, part string) (bool, error) {
+// which leaves nothing to resolve. The part is named by what was merged of it.
+func (v *Vault) mergedByHand(ctx context.Context, s LandSpec, merged string) (bool, error) {
 	head, err := v.BranchHead(ctx, s.Target)
 	if err != nil {
 		return false, err
 	}
-	return v.Contains(ctx, part, head)
+	for _, p := range s.Parts {
+		_, is, err := v.resolution(s, p, merged)
+		if err != nil {
+			return false, err
+		}
+		if is {
+			return v.Contains(ctx, p.Commit, head)
+		}
+	}
+	return false, nil
 }
 
 // AbortLand forgets a landing that did not happen. A landed one cannot be

@@ -171,6 +171,79 @@ func TestB28MergedByHand(t *testing.T) {
 	l.sound()
 }
 
+// The target moves on while its conflict is resolved, again and again: the next conflict
+// begins with what the last one was resolved to, however often it is delivered.
+func TestConflictAfterAResolvedOne(t *testing.T) {
+	t.Parallel()
+	l, spec, dir := conflicted(t)
+	var out Landed
+	for _, round := range []string{"one", "two", "three"} {
+		sh(t, dir, "printf 'mine\n"+round+"\n' >a")
+		sh(t, l.repo, "echo "+round+" >>b; echo other "+round+" >a; git add -A; git commit -qm "+round)
+		for range 2 {
+			var err error
+			if out, err = l.vault.ContinueLand(l.ctx(), spec, dir); err != nil || len(out.Conflicts) != 1 || out.Onto != l.head("main") {
+				t.Fatalf("%s: continued %+v, %v", round, out, err)
+			}
+		}
+		if _, err := l.vault.OpenConflict(l.ctx(), spec, out.Part, out.Onto, dir); err != nil {
+			t.Fatal(err)
+		}
+		if a := sh(t, dir, "grep -v '>>>' a | grep -v '<<<'"); a != "other "+round+"\n=======\nmine\n"+round {
+			t.Fatalf("%s: to be resolved is %q", round, a)
+		}
+		if again, err := l.vault.ContinueLand(l.ctx(), spec, dir); err != nil || len(again.Unresolved) != 1 {
+			t.Fatalf("%s: continued %+v, %v", round, again, err)
+		}
+	}
+	sh(t, dir, "echo all >a")
+	done, err := l.vault.ContinueLand(l.ctx(), spec, dir)
+	if err != nil || done.Commit == "" || sh(t, l.repo, "cat a b; git log -1 --format=%P") != "all\none\ntwo\nthree\n"+out.Onto+" "+spec.Parts[0].Commit {
+		t.Fatalf("continued %+v, %v", done, err)
+	}
+	l.sound()
+}
+
+// A second conflict too is over when somebody has merged the part by hand.
+func TestB28MergedByHandAfterAResolvedOne(t *testing.T) {
+	t.Parallel()
+	l, spec, dir := conflicted(t)
+	sh(t, dir, "echo both >a")
+	sh(t, l.repo, "echo again >a; git commit -qam again")
+	out, err := l.vault.ContinueLand(l.ctx(), spec, dir)
+	if err != nil || len(out.Conflicts) != 1 {
+		t.Fatalf("continued %+v, %v", out, err)
+	}
+	if _, err := l.vault.OpenConflict(l.ctx(), spec, out.Part, out.Onto, dir); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, l.repo, "git fetch -q "+l.vault.Dir()+" refs/heads/claudomator/t; git merge -q FETCH_HEAD || true; echo mine >a; git add a; git commit -qm mine")
+	if out, err := l.vault.ContinueLand(l.ctx(), spec, dir); err != nil || !out.Nothing {
+		t.Fatalf("continued %+v, %v", out, err)
+	}
+	l.sound()
+}
+
+// Whoever deletes the workspace of a conflict gets it back, and not the answer that it is
+// unresolved.
+func TestConflictWhoseWorkspaceIsGone(t *testing.T) {
+	t.Parallel()
+	l, spec, dir := conflicted(t)
+	sh(t, l.dir, "rm -r "+dir)
+	out, err := l.vault.ContinueLand(l.ctx(), spec, dir)
+	if err != nil || len(out.Conflicts) != 1 || len(out.Unresolved) > 0 {
+		t.Fatalf("continued %+v, %v", out, err)
+	}
+	if _, err := l.vault.OpenConflict(l.ctx(), spec, out.Part, out.Onto, dir); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, dir, "grep '<<<' a; echo both >a")
+	if out, err := l.vault.ContinueLand(l.ctx(), spec, dir); err != nil || out.Commit == "" {
+		t.Fatalf("continued %+v, %v", out, err)
+	}
+	l.sound()
+}
+
 // B28: two people press continue and abort at once. One of them happens; the
 // other is refused by name, or finds nothing to do.
 func TestB28ContinueAndAbortAtOnce(t *testing.T) {
