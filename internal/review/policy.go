@@ -22,6 +22,9 @@ type Policy struct {
 	Fixes   int         // cap of fix attempts, a person's included
 }
 
+// unjudged is true where nothing is asked of the work before it is accepted.
+func (p Policy) unjudged() bool { return p.Auto && !p.Gates && len(p.Panel) == 0 }
+
 // defaultFixes is max_fix_attempts where a project does not say otherwise.
 const defaultFixes = 3
 
@@ -114,7 +117,8 @@ func choose(tree *work.Tree, task *work.Task) Policy {
 		}
 		return p
 	}
-	return Policy{Name: "human", Gates: true, Fixes: defaultFixes} // an unknown name never accepts anything
+	human, _ := Preset("human") // an unknown name never accepts anything
+	return human
 }
 
 func storyPolicy(tree *work.Tree, task *work.Task, depth int) string {

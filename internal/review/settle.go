@@ -50,7 +50,7 @@ func judge(s *work.Step, rules Rules, t *work.Task) error {
 		return nil
 	}
 	p := For(s.Tree, t)
-	if p.Name == "none" {
+	if p.unjudged() {
 		return release(s, p, t)
 	}
 	if reason, ok := nothingNew(s.Tree, t); ok {
