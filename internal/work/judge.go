@@ -46,14 +46,12 @@ func (s *Step) complete(t *Task) error {
 	return nil
 }
 
-// WaitForPerson holds a READY task until a person decides; true when that is new.
-func (s *Step) WaitForPerson(t *Task, hold Hold, reason string) bool {
-	if t.Hold == hold && t.BlockedOn == OnPerson {
-		return false
+// WaitForPerson holds a READY task until a person decides.
+func (s *Step) WaitForPerson(t *Task, hold Hold, reason string) {
+	if t.Hold != hold || t.BlockedOn != OnPerson {
+		t.Hold, t.BlockedOn, t.Reason = hold, OnPerson, reason
+		s.edit(t)
 	}
-	t.Hold, t.BlockedOn, t.Reason = hold, OnPerson, reason
-	s.edit(t)
-	return true
 }
 
 // Report shows a checker's objections on the task; it decides nothing.
