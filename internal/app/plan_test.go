@@ -167,3 +167,25 @@ func TestModelOfAnotherJudge(t *testing.T) {
 		t.Errorf("%+v, %v; want the agent model without a model", plan, err)
 	}
 }
+
+// TestAgentOfTheRole: a task whose role says who plays it needs no other agent.
+func TestAgentOfTheRole(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"), func(o *app.Options) { o.Defaults.Agent = "" })
+	s.project(t)
+	in := app.TaskRequest{Name: "a task", Agent: app.AgentInput{Role: "builder", Instructions: "x"}, Start: true}
+	if _, err := s.CreateTask(s.ctx, in); reason(err) != "no_agent" {
+		t.Errorf("without any agent: %v", err)
+	}
+	if _, err := s.SetRole(s.ctx, "builder", app.RoleInput{Agent: new("model")}); err != nil {
+		t.Fatal(err)
+	}
+	task := s.create(t, in)
+	runs, err := s.Executions(s.ctx, string(task.ID))
+	if err != nil || len(runs) != 1 {
+		t.Fatal(runs, err)
+	}
+	if plan, err := s.PlanRun(s.ctx, task.TreeID, runs[0].ID); err != nil || plan.Refusal != nil || plan.Spec.Type != "model" {
+		t.Errorf("%+v, %v", plan, err)
+	}
+}

@@ -138,7 +138,11 @@ func (s *Service) taskInput(ctx context.Context, in TaskRequest) (work.TaskInput
 	if err != nil {
 		return none, nil, err
 	}
-	if _, err := resolveAgent(out.Agent, work.RoleConfig{}, work.AgentSpec{}, *project, s.o.Defaults); err != nil {
+	rules, err := s.rules(ctx, project.ID)
+	if err != nil {
+		return none, nil, err
+	}
+	if _, err := resolveAgent(out.Agent, rules.Roles[out.Agent.Role], work.AgentSpec{}, *project, s.o.Defaults); err != nil {
 		return none, nil, err
 	}
 	return out, project, nil
