@@ -44,9 +44,8 @@ func (p *page) attention(items []work.Item, indent string) {
 		if text := orElse(item.Text, strings.TrimPrefix(holdText(item.Hold), ", ")); text != "" {
 			p.paragraph("", indent+"  ", inert(text))
 		}
-		possible := strings.Join(slices.DeleteFunc([]string{actWords(item.Acts), actionWords(item.Actions)}, func(s string) bool { return s == "" }), ", ")
-		if possible != "" {
-			p.paragraph(dim, indent+"  ", "possible: "+possible)
+		if possible := append(actWords(item.Acts), wordsOf(item.Actions)...); len(possible) > 0 {
+			p.paragraph(dim, indent+"  ", "possible: "+strings.Join(possible, ", "))
 		}
 	}
 }

@@ -326,11 +326,7 @@ func (s *shell) showProject(x *work.Project) error {
 			p.field("ship mode", string(x.ShipMode))
 		}
 		p.field("forge", forgeText(x.Forge))
-		var evaluators []string
-		for _, role := range x.Evaluators {
-			evaluators = append(evaluators, string(role))
-		}
-		p.field("evaluators", strings.Join(evaluators, ", "))
+		p.field("evaluators", strings.Join(wordsOf(x.Evaluators), ", "))
 		for i, lesson := range x.Lessons {
 			p.field("lesson "+strconv.Itoa(i+1), lesson)
 		}

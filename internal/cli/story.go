@@ -222,9 +222,7 @@ func (p *page) storyLine(v *app.StoryView) {
 	}
 	p.line("%s  %s  %s", v.ID, p.style(colorOf(string(v.Status)), string(v.Status)), name)
 	p.paragraph("", "  ", storyState(p, v))
-	if acts := actWords(v.Actions); acts != "" {
-		p.paragraph(dim, "  ", "possible now: "+acts)
-	}
+	p.possible(dim, "  ", actWords(v.Actions))
 }
 
 // storyState is what a story's status means now: what it needs, as the server says,
@@ -257,15 +255,15 @@ func storyState(p *page, v *app.StoryView) string {
 }
 
 // actWords are the commands that can be given to a story now.
-func actWords(acts []work.Act) string {
-	words := make([]string, len(acts))
+func actWords(acts []work.Act) []string {
+	words := wordsOf(acts)
 	for i, act := range acts {
-		words[i] = "story " + string(act)
 		if act == work.ActEdit {
-			words[i] = "story set"
+			words[i] = "set"
 		}
+		words[i] = "story " + words[i]
 	}
-	return strings.Join(words, ", ")
+	return words
 }
 
 // completeStories offers the ids of stories with their names.
@@ -293,9 +291,5 @@ func (s *shell) completeStoryFlags(c *cobra.Command) {
 }
 
 func completeStatuses(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	var out []string
-	for _, status := range work.StoryStatuses() {
-		out = append(out, string(status))
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return wordsOf(work.StoryStatuses()), cobra.ShellCompDirectiveNoFileComp
 }

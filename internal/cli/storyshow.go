@@ -124,9 +124,7 @@ func (p *page) folio(f folio) {
 	p.paragraph(bold, "", inert(f.Name))
 	status := p.status(f.StoryView)
 	p.line("%s%s", p.style(colorOf(string(f.Status)), string(f.Status)), p.clip(strings.TrimPrefix(status, string(f.Status)), len(f.Status)))
-	if acts := actWords(f.Actions); acts != "" {
-		p.paragraph("", "", "possible now: "+acts)
-	}
+	p.possible("", "", actWords(f.Actions))
 	p.line("")
 	p.storyFacts(f)
 	others := slices.DeleteFunc(slices.Clone(f.items), func(i work.Item) bool { return i.Kind == work.ItemStory })

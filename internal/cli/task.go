@@ -167,16 +167,22 @@ func parseStates(c *cobra.Command, names []string) ([]work.State, error) {
 	return parseAll(c, "state", work.States(), names)
 }
 
+// wordsOf are the words of a closed set as texts.
+func wordsOf[T ~string](list []T) []string {
+	words := make([]string, len(list))
+	for i, word := range list {
+		words[i] = string(word)
+	}
+	return words
+}
+
 // parseAll reads names of a closed set in any case.
 func parseAll[T ~string](c *cobra.Command, what string, known []T, names []string) ([]T, error) {
 	var out []T
 	for _, name := range names {
 		word := T(strings.ToUpper(strings.TrimSpace(name)))
 		if !slices.Contains(known, word) {
-			words := make([]string, len(known))
-			for i, k := range known {
-				words[i] = string(k)
-			}
+			words := wordsOf(known)
 			err := usageError(c, "there is no %s %q", what, name).WithHint("one of: %s", strings.Join(words, ", "))
 			if meant := nearest(string(word), words); meant != "" {
 				err = err.WithHint("did you mean %s?", meant)

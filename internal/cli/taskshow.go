@@ -96,9 +96,7 @@ func (p *page) dossier(d dossier) {
 	if d.SupersededBy != "" {
 		p.line("rejected: attempt %s stands at its place now", d.CurrentID)
 	}
-	if actions := actionWords(d.Actions); actions != "" {
-		p.paragraph("", "", "possible now: "+actions)
-	}
+	p.possible("", "", wordsOf(d.Actions))
 	if d.byHand != "" {
 		p.paragraph("", "", "by hand: work in "+d.byHand+", then:")
 		p.next("task submit "+string(d.ID), "takes what is there, and has it judged")
@@ -125,6 +123,13 @@ func (p *page) dossier(d dossier) {
 	if len(d.merges) > 0 {
 		p.heading("Landings")
 		p.merges("  ", d.merges)
+	}
+}
+
+// possible says what can be asked now, where anything can.
+func (p *page) possible(style, indent string, words []string) {
+	if len(words) > 0 {
+		p.paragraph(style, indent, "possible now: "+strings.Join(words, ", "))
 	}
 }
 
@@ -170,14 +175,6 @@ func holdText(h work.Hold) string {
 	return ", " + string(h)
 }
 
-func actionWords(actions []work.Action) string {
-	words := make([]string, len(actions))
-	for i, a := range actions {
-		words[i] = string(a)
-	}
-	return strings.Join(words, ", ")
-}
-
 // facts are the fields of one line.
 func (p *page) facts(d dossier) {
 	t := &d.Task
@@ -199,11 +196,7 @@ func (p *page) facts(d dossier) {
 	p.field("review", t.Review)
 	p.field("priority", string(t.Priority))
 	p.field("tags", strings.Join(t.Tags, ", "))
-	var on []string
-	for _, pos := range t.DependsOn {
-		on = append(on, string(pos))
-	}
-	p.field("depends on", strings.Join(on, ", "))
+	p.field("depends on", strings.Join(wordsOf(t.DependsOn), ", "))
 	for _, gate := range t.Gates {
 		p.field("gate", gate)
 	}

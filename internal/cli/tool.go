@@ -29,11 +29,7 @@ func newToolCommand(s *shell) *cobra.Command {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			var names []string
-			for _, tool := range app.Tools() {
-				names = append(names, string(tool))
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return wordsOf(app.Tools()), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			url, token := s.env("CLAUDOMATOR_MCP_URL"), s.env("CLAUDOMATOR_MCP_TOKEN")

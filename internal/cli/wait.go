@@ -114,7 +114,7 @@ func (w *waiter) verdict() error {
 		err := work.Errorf(work.Illegal, "task %s ended %s%s", v.ID, v.State, why).WithReason("ended_badly").With("state", v.State)
 		return badEnd{err.WithHint("claudomator task logs %s", v.ID)}
 	case len(w.states) > 0:
-		return work.Errorf(work.Illegal, "task %s is %s: it will not become %s", v.ID, v.State, joinWords(w.states)).WithReason("wrong_state")
+		return work.Errorf(work.Illegal, "task %s is %s: it will not become %s", v.ID, v.State, strings.Join(wordsOf(w.states), " or ")).WithReason("wrong_state")
 	}
 	return nil
 }
@@ -260,14 +260,6 @@ func stateText(t *work.Task) string {
 	return string(t.State)
 }
 
-func joinWords[T ~string](list []T) string {
-	words := make([]string, len(list))
-	for i, word := range list {
-		words[i] = string(word)
-	}
-	return strings.Join(words, " or ")
-}
-
 // findNode finds the place at which a task is the current attempt.
 func findNode(n *app.TreeNode, id work.TaskID) *app.TreeNode {
 	if n.Task.ID == id {
@@ -396,7 +388,7 @@ func (w *storyWaiter) verdict() error {
 		err := work.Errorf(work.Illegal, "story %s %s", v.ID, how).WithReason("ended_badly").With("status", v.Status)
 		return badEnd{err.WithHint("claudomator story show %s", v.ID)}
 	case len(w.statuses) > 0:
-		return work.Errorf(work.Illegal, "story %s is %s: it will not become %s", v.ID, v.Status, joinWords(w.statuses)).WithReason("wrong_status")
+		return work.Errorf(work.Illegal, "story %s is %s: it will not become %s", v.ID, v.Status, strings.Join(wordsOf(w.statuses), " or ")).WithReason("wrong_status")
 	}
 	return nil
 }
