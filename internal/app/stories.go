@@ -244,10 +244,7 @@ func (s *Service) ofStory(ctx context.Context, story *work.Story, err error) err
 	}
 	told := *e
 	told.Details, told.Hint = maps.Clone(e.Details), ""
-	if failed := s.View(ctx, work.TreeID(story.RootTaskID), func(tree *work.Tree) error { tree.StoryRefused(&told); return nil }); failed != nil {
-		return failed
-	}
-	return &told
+	return s.View(ctx, work.TreeID(story.RootTaskID), func(tree *work.Tree) error { return tree.StoryRefused(&told) })
 }
 
 // EditStory changes a story, and its plan while it is a draft.
