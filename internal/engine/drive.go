@@ -56,7 +56,7 @@ func (r *run) drive(ctx context.Context, a agent.Agent, job agent.Job) (agent.Re
 	for gone, wait := err, time.Second; errors.Is(gone, sandbox.ErrNotEnded); wait = min(2*wait, time.Minute) {
 		r.log.notice("waiting for processes that cannot be ended: %v", gone)
 		r.e.o.Log.Error("end a run's processes", "execution", r.plan.Execution.ID, "error", gone, "again_in", wait)
-		if !pause(r.e.stop, wait) {
+		if !pause(r.e.stop.Done(), wait) {
 			r.alive = true
 			return res, err
 		}

@@ -200,21 +200,21 @@ func (e *Engine) patiently(ctx context.Context, what string, report func(context
 			return nil
 		}
 		e.o.Log.Error("report again", "report", what, "error", err, "again_in", wait)
-		if !pause(e.stop, wait) {
+		if !pause(e.stop.Done(), wait) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		wait = min(wait*2, 10*time.Second)
 	}
 }
 
-// pause waits for a while; false when ctx ends before that.
-func pause(ctx context.Context, d time.Duration) bool {
+// pause waits for a while; false when done is closed before that.
+func pause(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-ctx.Done():
+	case <-done:
 		return false
 	}
 }

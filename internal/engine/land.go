@@ -185,7 +185,7 @@ func (e *Engine) land(ctx context.Context, f work.Effect) error {
 func (e *Engine) followed(ctx context.Context, v *git.Vault, spec git.LandSpec, got git.Landed) git.Landed {
 	behind := func(w git.Warning) bool { return w.Kind == git.WarnCheckoutStale }
 	for wait := followPause; slices.ContainsFunc(got.Warnings, behind) && wait <= 32*followPause; wait *= 2 {
-		if !pause(e.stop, wait) {
+		if !pause(e.stop.Done(), wait) {
 			return got // the next start finds it
 		}
 		again, err := v.Land(ctx, spec) // finds that it has landed, and brings the checkout along

@@ -108,7 +108,7 @@ func (e *Engine) resume(ctx context.Context) {
 			return
 		}
 		e.o.Log.Error("resume open work", "error", err, "again_in", wait)
-		if !pause(ctx, wait) {
+		if !pause(ctx.Done(), wait) {
 			return
 		}
 	}

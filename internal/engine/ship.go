@@ -140,7 +140,7 @@ func (e *Engine) paced(ctx context.Context, try func() error) error {
 		if err == nil || n == pushTries || !passes(err) {
 			return err
 		}
-		if !pause(ctx, wait) {
+		if !pause(ctx.Done(), wait) {
 			return context.Cause(ctx)
 		}
 		wait *= 2
