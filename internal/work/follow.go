@@ -262,11 +262,16 @@ func (s *Step) afterRun(t *Task) error {
 	if !s.Tree.waits(t.ID) {
 		return s.becomeReady(t)
 	}
+	return s.block(t, OnChildren, "")
+}
+
+// block lets a task wait for its children, or for a person to settle a conflict.
+func (s *Step) block(t *Task, on BlockedOn, reason string) error {
 	if err := s.move(t, OnBlock); err != nil {
 		return err
 	}
-	t.BlockedOn = OnChildren
-	s.event("task.blocked", t, map[string]any{"on": OnChildren})
+	t.BlockedOn, t.Hold, t.Reason = on, NoHold, reason
+	s.event("task.blocked", t, map[string]any{"on": on})
 	return nil
 }
 

@@ -211,12 +211,6 @@ func (s *Step) conflicted(t *Task, files []string, mergeIn string) error {
 			MergeIn: mergeIn, Conflicts: files,
 		})
 	}
-	if err := s.move(t, OnBlock); err != nil {
-		return err
-	}
-	t.BlockedOn, t.Hold = OnConflict, NoHold
 	t.Book.MergeIn, t.Book.Conflicts = mergeIn, files
-	t.Reason = "its work conflicts in " + list + "; resolve it in the workspace and submit, drop it, or cancel"
-	s.event("task.blocked", t, map[string]any{"on": OnConflict})
-	return nil
+	return s.block(t, OnConflict, "its work conflicts in "+list+"; resolve it in the workspace and submit, drop it, or cancel")
 }

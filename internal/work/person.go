@@ -168,13 +168,9 @@ func (c RetryTask) apply(s *Step) error {
 // waitAgain returns a badly ended parent, whose own run had succeeded, to waiting
 // for its children; what was cancelled below it is revived by the interpreter.
 func (s *Step) waitAgain(t *Task) error {
-	if err := s.move(t, OnBlock); err != nil {
-		return err
-	}
 	t.Book.Cascade, t.Book.Was, t.Book.WasOn = "", "", ""
-	t.BlockedOn, t.Reason, t.Hold, t.Accepted = OnChildren, "", NoHold, nil
-	s.event("task.blocked", t, map[string]any{"on": OnChildren})
-	return nil
+	t.Accepted = nil
+	return s.block(t, OnChildren, "")
 }
 
 // SubmitTask takes work that a person did by hand in the task's workspace.
@@ -217,12 +213,7 @@ func (s *Step) sendBack(parent *Task) error {
 	if err := s.stopReview(parent, "an improvement runs again"); err != nil {
 		return err
 	}
-	if err := s.move(parent, OnBlock); err != nil {
-		return err
-	}
-	parent.BlockedOn, parent.Hold, parent.Reason = OnChildren, NoHold, ""
-	s.event("task.blocked", parent, map[string]any{"on": OnChildren})
-	return nil
+	return s.block(parent, OnChildren, "")
 }
 
 // CancelTask ends a task; what waits for it and what lives below it is cancelled
