@@ -310,7 +310,7 @@ func (t *Tree) Unsettled(id TaskID) []Position {
 	return out
 }
 
-// Violations lists what must never be: for tests, the chaos run and doctor.
+// Violations lists what must never be: for tests.
 func (t *Tree) Violations() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
