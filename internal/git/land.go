@@ -280,7 +280,7 @@ func (v *Vault) ContinueLand(ctx context.Context, s LandSpec, dir string) (Lande
 	if err != nil {
 		return Landed{}, err
 	}
-	if w != nil && w.Merge != "" {
+	if w != nil && w.Merge != "" && w.Ready { // else a kill met it while it was being opened anew: it holds nothing
 		got, err := v.Collect(ctx, CollectSpec{Dir: real, Branch: w.Branch, Message: "Resolve conflicts\n"})
 		if err != nil {
 			return Landed{}, err

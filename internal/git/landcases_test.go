@@ -244,6 +244,41 @@ func TestConflictWhoseWorkspaceIsGone(t *testing.T) {
 	l.sound()
 }
 
+// So does one that a kill has left half made: what was resolved before is taken already.
+func TestConflictWhoseWorkspaceIsHalfMade(t *testing.T) {
+	t.Parallel()
+	l, spec, dir := conflicted(t)
+	sh(t, dir, "echo both >a")
+	sh(t, l.repo, "echo again >a; git commit -qam again")
+	for _, kill := range []bool{true, false} {
+		out, err := l.vault.ContinueLand(l.ctx(), spec, dir)
+		if err != nil || len(out.Conflicts) != 1 {
+			t.Fatalf("continued %+v, %v", out, err)
+		}
+		if _, err := l.vault.OpenConflict(l.ctx(), spec, out.Part, out.Onto, dir); err != nil {
+			t.Fatal(err)
+		}
+		if a := sh(t, dir, "grep -v '>>>' a | grep -v '<<<'"); a != "again\n=======\nboth" {
+			t.Fatalf("to be resolved is %q", a)
+		}
+		w, err := l.vault.lookup(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Ready = !kill; kill {
+			sh(t, dir, "rm a .git/index")
+		}
+		if err := w.save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh(t, dir, "echo all >a")
+	if out, err := l.vault.ContinueLand(l.ctx(), spec, dir); err != nil || out.Commit == "" || sh(t, l.repo, "cat a") != "all" {
+		t.Fatalf("continued %+v, %v", out, err)
+	}
+	l.sound()
+}
+
 // B28: two people press continue and abort at once. One of them happens; the
 // other is refused by name, or finds nothing to do.
 func TestB28ContinueAndAbortAtOnce(t *testing.T) {
