@@ -17,6 +17,21 @@ func post(path string, body any) request {
 func remove(path string) request                { return request{method: http.MethodDelete, path: path} }
 func change(how, path string, body any) request { return request{method: how, path: path, body: body} }
 
+// list asks for one page of a list; what is empty is not asked for.
+func list(path string, limit int, texts map[string]string) request {
+	r := get(path)
+	r.query = url.Values{}
+	for name, value := range texts {
+		if value != "" {
+			r.query.Set(name, value)
+		}
+	}
+	if limit != 0 {
+		r.query.Set("limit", strconv.Itoa(limit))
+	}
+	return r
+}
+
 // keyed is a request with the caller's own idempotency key, where it has one.
 func keyed(r request, key string) request {
 	r.key = key
@@ -61,13 +76,7 @@ func (c *Client) CreateTask(ctx context.Context, in app.TaskRequest) (*app.TaskV
 
 // Tasks is one page of tasks, newest first.
 func (c *Client) Tasks(ctx context.Context, q app.TaskQuery) (app.Page[*work.Task], error) {
-	r := get(path("tasks"))
-	r.query = url.Values{}
-	for name, value := range map[string]string{"project": q.Project, "parent": q.Parent, "tag": q.Tag, "text": q.Text, "after": q.After} {
-		if value != "" {
-			r.query.Set(name, value)
-		}
-	}
+	r := list(path("tasks"), q.Limit, map[string]string{"project": q.Project, "parent": q.Parent, "tag": q.Tag, "text": q.Text, "after": q.After})
 	for _, state := range q.States {
 		r.query.Add("state", string(state))
 	}
@@ -75,9 +84,6 @@ func (c *Client) Tasks(ctx context.Context, q app.TaskQuery) (app.Page[*work.Tas
 		if value {
 			r.query.Set(name, "true")
 		}
-	}
-	if q.Limit != 0 {
-		r.query.Set("limit", strconv.Itoa(q.Limit))
 	}
 	return call[app.Page[*work.Task]](ctx, c, r)
 }

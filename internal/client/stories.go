@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
@@ -22,18 +20,9 @@ func (c *Client) ApprovePlan(ctx context.Context, in app.ApproveInput) (*app.App
 
 // Stories is one page of stories, newest first.
 func (c *Client) Stories(ctx context.Context, q app.StoryQuery) (app.Page[*work.Story], error) {
-	r := get(path("stories"))
-	r.query = url.Values{}
-	for name, value := range map[string]string{"project": q.Project, "epic": q.Epic, "text": q.Text, "after": q.After} {
-		if value != "" {
-			r.query.Set(name, value)
-		}
-	}
+	r := list(path("stories"), q.Limit, map[string]string{"project": q.Project, "epic": q.Epic, "text": q.Text, "after": q.After})
 	for _, status := range q.Statuses {
 		r.query.Add("status", string(status))
-	}
-	if q.Limit != 0 {
-		r.query.Set("limit", strconv.Itoa(q.Limit))
 	}
 	return call[app.Page[*work.Story]](ctx, c, r)
 }
