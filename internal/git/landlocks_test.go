@@ -76,6 +76,29 @@ func TestLocksOfAKilledGit(t *testing.T) {
 	}
 }
 
+// HEAD is locked together with the branch that it stands at. Where that is another one,
+// its lock is the user's, also while the checkout's lock of a cut off landing is there.
+func TestLockOfAHeadThatIsElsewhere(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "git checkout -q -b other; git worktree add -q ../W main")
+	got := l.run("t", "echo two >>a; git commit -qam t")
+	spec, old := l.landSpec("t", got.Head), l.head("main")
+	to, err := l.vault.openTarget(l.ctx(), spec, old, got.Head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := filepath.Join(l.repo, ".git", "HEAD.lock")
+	write(t, users, "")
+	l.dies(to)
+	l.vault = l.openAt(filepath.Base(l.vault.Dir()), l.repo)
+	if out, err := l.vault.Land(l.ctx(), spec); err != nil || out.Checkout == "" || len(out.Warnings) > 0 {
+		t.Fatalf("landed %+v, %v", out, err)
+	}
+	if !exists(users) {
+		t.Error("the user's lock was removed")
+	}
+}
+
 // What a killed life has locked in the vault itself goes when it is opened again, also
 // where nobody needs that reference any more; and what is locked now stays.
 func TestLocksOfAKilledLife(t *testing.T) {

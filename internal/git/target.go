@@ -113,7 +113,11 @@ func (v *Vault) freeTarget(ctx context.Context, loc location, c *checkout, branc
 			ours[built] = true
 		}
 	}
-	for _, ref := range []string{"refs/heads/" + branch, "HEAD"} {
+	locks := []string{"refs/heads/" + branch}
+	if head, err := os.ReadFile(filepath.Join(loc.common, "HEAD")); err == nil && strings.TrimSpace(string(head)) == "ref: "+locks[0] {
+		locks = append(locks, "HEAD") // git locks it too, but only where it stands at the branch
+	}
+	for _, ref := range locks {
 		path := filepath.Join(loc.common, filepath.FromSlash(ref)+".lock")
 		for wait := 25 * time.Millisecond; ; wait *= 2 {
 			text, err := os.ReadFile(path)
