@@ -271,7 +271,8 @@ func (e *Engine) wakeDue(ctx context.Context) error {
 }
 
 // janitor reclaims what has been over for long enough: workspaces (their work
-// is in the vault, and they go to the bin first), the bin, old transcripts.
+// is in the vault, and they go to the bin first), the bin, old transcripts; and packs
+// the vaults.
 func (e *Engine) janitor(ctx context.Context) {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
@@ -299,7 +300,7 @@ func (e *Engine) cleanUp(ctx context.Context) error {
 		_, _, expireErr := e.expire(ctx, entry.Name(), now.Add(-e.o.Retention.Workspaces))
 		err = errors.Join(err, expireErr)
 	}
-	return errors.Join(err, e.expireTranscripts(now))
+	return errors.Join(err, e.expireTranscripts(now), e.vaults.maintain(ctx))
 }
 
 func (e *Engine) expireTranscripts(now time.Time) error {

@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,6 +83,26 @@ func (v *Vaults) turn(ctx context.Context, id work.ProjectID) (done func(), ok b
 }
 
 const turnLimit = 5 * time.Second
+
+// looseMost is how many loose objects a vault may have, each a file; a small task
+// leaves about ten.
+const looseMost = 5000
+
+// maintain packs what the runs of this life have made many of.
+func (v *Vaults) maintain(ctx context.Context) (err error) {
+	v.mu.Lock()
+	entries := slices.Collect(maps.Values(v.open))
+	v.mu.Unlock()
+	for _, entry := range entries {
+		entry.mu.Lock()
+		vault := entry.Vault
+		entry.mu.Unlock()
+		if vault != nil {
+			err = errors.Join(err, vault.Maintain(ctx, looseMost))
+		}
+	}
+	return err
+}
 
 // Close ends the vaults' helper processes.
 func (v *Vaults) Close() {

@@ -246,7 +246,7 @@ func (c *collection) take(ctx context.Context, heads ...string) error {
 	v := c.ws.vault
 	var want []string
 	for _, h := range heads {
-		kind, err := v.reader.kind(ctx, h)
+		kind, err := v.kind(ctx, h)
 		if err != nil {
 			return err
 		}
@@ -282,7 +282,7 @@ func (c *collection) take(ctx context.Context, heads ...string) error {
 		return err
 	}
 	for _, h := range want {
-		if kind, err := v.reader.kind(ctx, h); err != nil || kind != "commit" {
+		if kind, err := v.kind(ctx, h); err != nil || kind != "commit" {
 			return unsafe(h, "did not arrive as a commit")
 		}
 	}
@@ -300,7 +300,7 @@ func (c *collection) extras(ctx context.Context) error {
 		return err
 	}
 	for _, hash := range sortedKeys(found) {
-		switch kind, err := v.reader.kind(ctx, hash); {
+		switch kind, err := v.kind(ctx, hash); {
 		case err != nil:
 			return err
 		case within[hash] || kind != "" && hash == c.ws.Base:

@@ -72,7 +72,7 @@ func TestB03Names(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantKind(t, l.vault.SetRef(l.ctx(), ref, base, ""), KindRefConflict)
-		if err := l.vault.Maintain(l.ctx()); err != nil { // the same from packed refs
+		if err := l.vault.Maintain(l.ctx(), 0); err != nil { // the same from packed refs
 			t.Fatal(err)
 		}
 		wantKind(t, l.vault.SetRef(l.ctx(), ref, base, ""), KindRefConflict)

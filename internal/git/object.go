@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -141,7 +142,50 @@ func (i Identity) line() string {
 	return clean(i.Name, "unknown") + " <" + clean(i.Email, "unknown@localhost") + ">"
 }
 
+// commits remembers the commits that were read last: they never change, and the vault
+// never loses one. Its zero value is ready.
+type commits struct {
+	mu    sync.Mutex
+	known map[string]commitInfo
+}
+
+const (
+	knownCommits = 256
+	knownSize    = 4 << 10 // bytes of one that is remembered, at most
+)
+
+func (c *commits) find(hash string) (commitInfo, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info, ok := c.known[hash]
+	return info, ok
+}
+
+func (c *commits) keep(hash string, info commitInfo, size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if size > knownSize {
+		return
+	}
+	if c.known == nil || len(c.known) >= knownCommits {
+		c.known = map[string]commitInfo{}
+	}
+	c.known[hash] = info
+}
+
+// kind returns an object's type, "" when it is not there.
+func (v *Vault) kind(ctx context.Context, hash string) (string, error) {
+	if _, ok := v.commits.find(hash); ok {
+		return "commit", nil
+	}
+	return v.reader.kind(ctx, hash)
+}
+
+// commit reads a commit; what it holds is not to be changed.
 func (v *Vault) commit(ctx context.Context, hash string) (commitInfo, error) {
+	if info, ok := v.commits.find(hash); ok {
+		return info, context.Cause(ctx)
+	}
 	kind, data, err := v.reader.contents(ctx, hash)
 	if err != nil {
 		return commitInfo{}, err
@@ -149,7 +193,11 @@ func (v *Vault) commit(ctx context.Context, hash string) (commitInfo, error) {
 	if kind != "commit" {
 		return commitInfo{}, fail(KindBranchMissing, "%s is not a commit of the vault", hash)
 	}
-	return parseCommit(data)
+	info, err := parseCommit(data)
+	if err == nil {
+		v.commits.keep(hash, info, len(data))
+	}
+	return info, err
 }
 
 func parseCommit(data []byte) (c commitInfo, err error) {

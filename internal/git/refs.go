@@ -42,7 +42,7 @@ func (v *Vault) SetRef(ctx context.Context, ref, commit, old string) error {
 	if !isHash(commit) || old != "" && !isHash(old) {
 		return fail(KindInvalidRef, "%q or %q is not a commit", commit, old)
 	}
-	if kind, err := v.reader.kind(ctx, commit); err != nil {
+	if kind, err := v.kind(ctx, commit); err != nil {
 		return err
 	} else if kind == "" {
 		return fail(KindBranchMissing, "commit %s is not in the vault", commit)

@@ -54,7 +54,7 @@ func TestStoryBranchBesideFetchedOnes(t *testing.T) {
 			if l.head("story") != two {
 				t.Error("fetching stopped")
 			}
-			if err := v.Maintain(ctx); err != nil { // the same from packed refs
+			if err := v.Maintain(ctx, 0); err != nil { // the same from packed refs
 				t.Fatal(err)
 			}
 			holds("packed", "")

@@ -20,6 +20,8 @@ type Vault struct {
 	reader *reader
 	opened time.Time
 
+	commits commits
+
 	// Under the vault's fetch lock:
 	fetched time.Time // start of the last successful fetch
 	print   string    // fingerprint of a local source at that fetch
@@ -285,10 +287,18 @@ func (v *Vault) near(ctx context.Context, ancestor, commit string) (found, whole
 
 func (v *Vault) shallow() bool { return exists(filepath.Join(v.dir, "shallow")) }
 
-// Maintain packs loose objects. It removes nothing that is not in a pack, so
-// running workspaces are not disturbed. For quiet hours.
-func (v *Vault) Maintain(ctx context.Context) error {
-	_, err := v.git.run(ctx, command{args: []opt{"repack", "-d", "-q", "--no-write-bitmap-index"}, env: v.env()})
+// Maintain packs loose objects and references, where there are about so many loose
+// objects or more. It removes nothing that is not in a pack, so running workspaces are
+// not disturbed.
+func (v *Vault) Maintain(ctx context.Context, loose int) error {
+	sample, err := os.ReadDir(filepath.Join(v.dir, "objects", "17")) // objects spread evenly over 256 folders
+	if err != nil && !missing(err) {
+		return storageError("look at the vault's objects", err)
+	}
+	if 256*len(sample) < loose {
+		return nil
+	}
+	_, err = v.git.run(ctx, command{args: []opt{"repack", "-d", "-q", "--no-write-bitmap-index"}, env: v.env()})
 	if err != nil {
 		return err
 	}
