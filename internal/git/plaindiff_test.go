@@ -126,3 +126,40 @@ func TestPlainDiffAtRandom(t *testing.T) {
 		t.Errorf("only %d of the differences were counted without git", counted)
 	}
 }
+
+// TestCommitsAreReadOnce: a commit that was read is not asked for again, and the
+// memory of them has a bound.
+func TestCommitsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	head := l.head("main")
+	want, err := l.vault.commit(l.ctx(), head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.vault.reader.close() // whoever asks it now fails
+	got, err := l.vault.commit(l.ctx(), head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(commitInfo{})); diff != "" {
+		t.Error(diff)
+	}
+	if kind, err := l.vault.kind(l.ctx(), head); kind != "commit" || err != nil {
+		t.Errorf("a commit is %q, %v", kind, err)
+	}
+	if _, err := l.vault.kind(l.ctx(), emptyTree); err == nil {
+		t.Error("the reader that was closed has answered")
+	}
+	c := &l.vault.commits
+	for i := range 3 * knownCommits {
+		c.keep(fmt.Sprint(i), want, 1)
+		if _, known := c.find(fmt.Sprint(i)); !known || len(c.known) > knownCommits {
+			t.Fatalf("commit %d is known: %v, with %d others", i, known, len(c.known))
+		}
+	}
+	c.keep("large", want, knownSize+1)
+	if _, known := c.find("large"); known {
+		t.Error("a large commit is remembered")
+	}
+}
