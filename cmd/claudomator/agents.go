@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/claudomator/claudomator/internal/agent"
@@ -49,6 +50,10 @@ func catalog(cfg *config.Config, host *sandbox.Host, private string) (engine.Cat
 				WithReason("configuration").WithHint("set agents.%s.command", name)
 		}
 		all[name] = adapter(base.Inheriting(a.Inherit...), a.Command)
+	}
+	if cfg.Agent != "" && all[cfg.Agent] == nil {
+		return nil, work.Errorf(work.Invalid, "agent: the server knows no agent of the name %q", cfg.Agent).
+			WithReason("configuration").WithHint("one of: %s; or add it below agents", strings.Join(all.Types(), ", "))
 	}
 	return all, nil
 }

@@ -126,7 +126,7 @@ func (s *server) build(ctx context.Context, logTo io.Writer) (err error) {
 		Disk: engine.Disk{DataDir: s.cfg.DataDir, Database: s.databaseFile(), Retention: s.retention()}, Vaults: s.vaults,
 		IDs: app.RandomIDs{}, Now: time.Now, Log: s.log,
 		Defaults: app.Defaults{
-			Timeout: s.cfg.Limits.Task, Wall: s.cfg.Limits.Wall, Silence: s.cfg.Limits.Silence, JudgeTimeout: s.cfg.Limits.Judge,
+			Agent: s.cfg.Agent, Timeout: s.cfg.Limits.Task, Wall: s.cfg.Limits.Wall, Silence: s.cfg.Limits.Silence, JudgeTimeout: s.cfg.Limits.Judge,
 			GateTimeout: s.cfg.Limits.Judge, Isolation: string(sandbox.LevelNone), Models: models, Judges: slices.Sorted(maps.Keys(models)),
 		},
 		Committed: func(c work.ChangeSet) { s.engine.Committed(c) },

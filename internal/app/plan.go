@@ -201,7 +201,7 @@ func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent work.AgentSp
 	}
 	if spec.Type == "" {
 		return spec, work.Errorf(work.Invalid, "no agent is chosen for this task").WithReason("no_agent").
-			WithHint("give --agent TYPE, or set one: claudomator project set NAME --agent TYPE")
+			WithHint("give --agent TYPE, or set one: claudomator project set NAME --agent TYPE; for all projects: the server's setting agent")
 	}
 	return spec, nil
 }

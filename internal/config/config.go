@@ -16,6 +16,7 @@ type Config struct {
 	DataDir      string           `koanf:"data_dir" doc:"Folder for the database, vaults, workspaces and transcripts." machine:"the user's data folder"`
 	Database     Secret           `koanf:"database" doc:"PostgreSQL URL. Empty: SQLite in the data folder."`
 	Slots        int              `koanf:"slots" doc:"Executions that run at once." min:"1" machine:"the number of cores, at least 4"`
+	Agent        string           `koanf:"agent" doc:"Agent type where neither task, role, parent nor project names one. Empty: such a task is refused."`
 	Agents       map[string]Agent `koanf:"agents" doc:"Agent programs, by the name of their type: settings of the known ones, and further ones."`
 	Limits       Limits           `koanf:"limits" doc:"Limits of one execution."`
 	Retention    Retention        `koanf:"retention" doc:"How long things are kept after their task has ended."`

@@ -102,6 +102,7 @@ func TestLayers(t *testing.T) {
 	}
 	want := map[string]string{
 		"addr":                  "127.0.0.1:7420 from default",
+		"agent":                 " from default",
 		"allowed_hosts":         "one.example,two.example from FILE:4",
 		"data_dir":              "/srv/flag from flag --data-dir",
 		"database":              "[hidden] from environment CLAUDOMATOR_DATABASE",
