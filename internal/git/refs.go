@@ -84,7 +84,12 @@ func (v *Vault) swapRef(ctx context.Context, ref, commit, old string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(path + ".lock") }() // gone after the rename; then this does nothing
+	placed := false
+	defer func() {
+		if !placed { // else a lock that is there is another's
+			_ = os.Remove(path + ".lock")
+		}
+	}()
 	now, err := readRefFile(v.dir, ref)
 	if err == nil && now != old {
 		err = fail(KindRefMoved, "%s is at %s, not at %s", ref, orNone(now), orNone(old))
@@ -102,6 +107,7 @@ func (v *Vault) swapRef(ctx context.Context, ref, commit, old string) error {
 			return storageError("move "+ref, err)
 		}
 	}
+	placed = true
 	return nil
 }
 

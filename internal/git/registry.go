@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -30,6 +31,7 @@ type workspace struct {
 	vault *Vault
 	key   string
 
+	saved    []byte   // the record as it lies on the disk
 	special  []string // pipes and the like that clear found
 	diffed   Stat     // the last difference asked for: collecting needs one twice
 	from, to string
@@ -82,6 +84,7 @@ func (v *Vault) lookup(dir string) (*workspace, error) {
 	if w.Dir != dir {
 		return nil, fail(KindCorruptWorkspace, "the record of workspace %s names %s", dir, w.Dir)
 	}
+	w.saved = data
 	return w, nil
 }
 
@@ -118,18 +121,24 @@ func (w *workspace) oldGit() string {
 	return filepath.Join(filepath.Dir(w.Dir), "."+filepath.Base(w.Dir)+".old-git")
 }
 
+// save writes the record where it has changed.
 func (w *workspace) save() error {
 	data, err := json.Marshal(w.registration)
-	if err != nil {
+	if err != nil || bytes.Equal(data, w.saved) {
 		return err
 	}
-	return writeFile(w.file(".json"), data)
+	w.saved = nil
+	if err = writeFile(w.file(".json"), data); err == nil {
+		w.saved = data
+	}
+	return err
 }
 
 func (w *workspace) forget() {
 	_ = os.Remove(w.index())
 	_ = os.Remove(w.index() + ".lock") // left by a crash
 	_ = os.Remove(w.file(".json"))
+	w.saved = nil
 }
 
 type presence int

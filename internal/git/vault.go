@@ -312,12 +312,12 @@ func writeFile(path string, data []byte) error {
 	if err != nil {
 		return storageError("write "+path, err)
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // gone after the rename; then this does nothing
 	_, err = tmp.Write(data)
 	if err = errors.Join(err, tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}
 	if err != nil {
+		_ = os.Remove(tmp.Name()) // what stays is met by nobody
 		return storageError("write "+path, err)
 	}
 	return nil

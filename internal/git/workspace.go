@@ -57,7 +57,11 @@ func (v *Vault) Prepare(ctx context.Context, ws Workspace) (Prepared, error) {
 		return Prepared{}, err
 	}
 	p := Prepared{Head: head}
-	w, err := v.claim(ws.Dir)
+	tree, err := v.treeOf(ctx, head)
+	if err != nil {
+		return Prepared{}, err
+	}
+	w, err := v.claim(ws.Dir, registration{Branch: ws.Branch, Base: head, Tree: tree})
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -126,8 +130,9 @@ func (v *Vault) startMerge(ctx context.Context, ws Workspace, head string) (stri
 }
 
 // claim returns the registered workspace of a path, made new when nothing of
-// ours is there. Ready says whether an agent may have worked in it.
-func (v *Vault) claim(dir string) (*workspace, error) {
+// ours is there: then with what it is to hold. Ready says whether an agent may have
+// worked in it.
+func (v *Vault) claim(dir string, made registration) (*workspace, error) {
 	w, err := v.lookup(dir)
 	if err != nil {
 		return nil, err
@@ -142,6 +147,8 @@ func (v *Vault) claim(dir string) (*workspace, error) {
 		w.forget()
 	}
 	w = v.newWorkspace(dir)
+	made.Dir = dir
+	w.registration = made
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		entries, readErr := os.ReadDir(dir)
 		info, statErr := os.Lstat(dir)
@@ -174,7 +181,7 @@ func (w *workspace) fill(ctx context.Context, ws Workspace, m merged) error {
 		}
 	}
 	_ = os.Remove(w.index() + ".lock")      // left by a crash: we hold the workspace's lock
-	if !exists(w.index()) && w.Tree != "" { // tells read-tree which files it may remove
+	if w.Tree != "" && w.Tree != tree && !exists(w.index()) { // tells read-tree which files it may remove
 		if _, err := w.vault.git.run(ctx, command{args: []opt{"read-tree"}, values: []string{w.Tree}, env: w.env(w.index())}); err != nil {
 			return err
 		}
