@@ -180,7 +180,7 @@ func (w *workspace) fill(ctx context.Context, ws Workspace, m merged) error {
 			return err
 		}
 	}
-	_ = os.Remove(w.index() + ".lock")      // left by a crash: we hold the workspace's lock
+	_ = os.Remove(w.index() + ".lock")                        // left by a crash: we hold the workspace's lock
 	if w.Tree != "" && w.Tree != tree && !exists(w.index()) { // tells read-tree which files it may remove
 		if _, err := w.vault.git.run(ctx, command{args: []opt{"read-tree"}, values: []string{w.Tree}, env: w.env(w.index())}); err != nil {
 			return err
