@@ -304,3 +304,32 @@ func TestFormerGitGoesBeforeItsWorkspace(t *testing.T) {
 		t.Fatal("the former .git is there still, or the workspace is not")
 	}
 }
+
+// TestHalfMadeAtAnotherCommit: a workspace that a crash left half made, without an index,
+// loses what its branch has lost meanwhile, and what was written in part is whole.
+func TestHalfMadeAtAnotherCommit(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "echo old >old; echo kept >kept; git add .; git commit -qm more")
+	l.prepare("t")
+	next := l.run("u", "git rm -q old; echo new >new; git add new; git commit -qm next")
+	w, err := l.vault.lookup(l.ws("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Ready = false
+	if err := w.save(); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, l.ws("t"), ": >kept; rm a")
+	if err := os.Remove(w.index()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.vault.SetRef(l.ctx(), "refs/heads/claudomator/t", next.Head, l.head("main")); err != nil {
+		t.Fatal(err)
+	}
+	p := l.prepare("t")
+	if got := sh(t, l.ws("t"), "ls; cat kept; git status --porcelain"); p.Head != next.Head || got != "a\nkept\nnew\nkept" {
+		t.Errorf("prepared %+v with %q", p, got)
+	}
+	l.sound()
+}

@@ -80,7 +80,7 @@ func (v *Vault) writeLoose(kind string, size int64, from io.Reader) (string, err
 			_ = os.Remove(tmp.Name()) // what stays is met by nobody
 		}
 	}()
-	defer func() { _ = tmp.Close() }()           // closed and checked before the rename; this is for what fails earlier
+	defer func() { _ = tmp.Close() }() // closed and checked before the rename; this is for what fails earlier
 	z, err := zlib.NewWriterLevel(tmp, zlib.BestSpeed)
 	if err != nil {
 		return "", err
