@@ -24,10 +24,6 @@ import (
 // A commit tells each queue once, and only the queues it has jobs for: River
 // answers every word with a fetch, and a second one within FetchCooldown with
 // another at its end.
-//
-// What River would write for nobody it is kept from writing: the rows that only tell
-// of jobs (see busTx), and the end of a job that its own report has ended (see
-// busExecutor).
 type bus struct {
 	*riversqlite.Driver
 	out    chan *riverdriver.Notification
@@ -36,15 +32,12 @@ type bus struct {
 	mu       sync.Mutex
 	inserted []string                    // queues that the open transaction has jobs for
 	pending  []*riverdriver.Notification // its other words
-	ending   []int64                     // jobs that it completes
-	last     []int64                     // those of the last commit, which may yet fail
-	ended    map[int64]bool              // jobs that were completed so, until River comes to them
 }
 
 const sqliteInsert = 18 // SQLITE_INSERT, as the pre-update hook gives it
 
 func newBus(queues ...string) *bus {
-	return &bus{out: make(chan *riverdriver.Notification, 1024), queues: queues, ended: map[int64]bool{}}
+	return &bus{out: make(chan *riverdriver.Notification, 1024), queues: queues}
 }
 
 // GetListener replaces the polling listener.
@@ -59,12 +52,12 @@ func (b *bus) hook(conn sqlite.ExecQuerierContext, _ string) error {
 	}
 	h.RegisterPreUpdateHook(b.changed)
 	h.RegisterCommitHook(func() int32 {
-		for _, n := range b.take(true) {
+		for _, n := range b.take() {
 			b.publish(n)
 		}
 		return 0
 	})
-	h.RegisterRollbackHook(func() { b.take(false) })
+	h.RegisterRollbackHook(func() { b.take() })
 	return nil
 }
 
@@ -86,11 +79,6 @@ func (b *bus) changed(d sqlite.SQLitePreUpdateData) {
 	}
 	payload, _ := row[2].(string)
 	topic, _ := row[3].(string)
-	b.tell(topic, payload)
-}
-
-// tell keeps a word of the open transaction until that is committed.
-func (b *bus) tell(topic, payload string) {
 	var told struct{ Queue string }
 	if topic == topicInsert && json.Unmarshal([]byte(payload), &told) == nil && told.Queue != "" {
 		b.insert(told.Queue)
@@ -111,40 +99,9 @@ func (b *bus) insert(queue string) {
 	}
 }
 
-// end notes that the open transaction completes a job.
-func (b *bus) end(job int64) {
+func (b *bus) take() []*riverdriver.Notification {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ending = append(b.ending, job)
-}
-
-// forget says whether a job was completed in a transaction that was committed, and
-// forgets it.
-func (b *bus) forget(job int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	known := b.ended[job]
-	delete(b.ended, job)
-	return known
-}
-
-// take ends the open transaction, and gives the words that it leaves. A commit that
-// fails is told as one, and then as rolled back.
-func (b *bus) take(committed bool) []*riverdriver.Notification {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if committed {
-		b.last = b.ending
-		for _, job := range b.last {
-			b.ended[job] = true
-		}
-	} else {
-		for _, job := range b.last {
-			delete(b.ended, job)
-		}
-		b.last = nil
-	}
-	b.ending = nil
 	out := b.pending
 	for _, queue := range b.inserted {
 		out = append(out, &riverdriver.Notification{Topic: topicInsert, Payload: `{"queue":"` + queue + `"}`})

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/claudomator/claudomator/internal/store"
@@ -134,102 +132,6 @@ func TestRolledBackEffectIsForgotten(t *testing.T) {
 	if id := within(t, "delivery", got); id != "after" {
 		t.Errorf("delivered %s", id)
 	}
-}
-
-// A job that its report completes is not written again when its worker returns; one
-// whose report was rolled back is completed by River.
-func TestEndOfJobIsWrittenOnce(t *testing.T) {
-	var q *Queue
-	var s *store.Store
-	ready, reported := make(chan struct{}), make(chan int64, 1)
-	q, s = openQueue(t, func(ctx context.Context, job int64, e work.Effect) error {
-		<-ready
-		tx, err := s.DB().BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		end := tx.Commit
-		if e.Task == "rolled back" {
-			end = tx.Rollback
-		}
-		err = errors.Join(q.Enqueue(ctx, tx, []work.Effect{{Kind: work.FinishJob, Job: job}}), end())
-		reported <- job
-		return err
-	})
-	close(ready)
-	for _, task := range []work.TaskID{"kept", "rolled back"} {
-		q.commit(t, s.DB(), work.Effect{Kind: work.StartExecution, Task: task})
-		job := within(t, "report", reported)
-		if noted := q.bus.noted(job); task == "rolled back" && noted {
-			t.Errorf("a job is taken for completed by what was rolled back")
-		}
-		for deadline := time.Now().Add(prompt); ; time.Sleep(time.Millisecond) {
-			row, err := q.client.JobGet(t.Context(), job)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if row.State == rivertype.JobStateCompleted && !q.bus.noted(job) {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: the job is %s, noted: %v", task, row.State, q.bus.noted(job))
-			}
-		}
-	}
-	var rows int
-	if err := s.DB().QueryRowContext(t.Context(), `SELECT count(*) FROM river_notification`).Scan(&rows); err != nil {
-		t.Fatal(err)
-	}
-	if rows != 0 {
-		t.Errorf("%d rows were written to tell of jobs", rows)
-	}
-}
-
-func (b *bus) noted(job int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ended[job]
-}
-
-// What River is asked for a job that its report has completed: nothing, but for a commit
-// that failed after all, or a worker that failed.
-func TestRiverIsAskedForTheRest(t *testing.T) {
-	t.Parallel()
-	b := newBus(runsQueue)
-	b.end(1)
-	b.end(2)
-	b.take(true)
-	b.end(3)
-	b.take(true)
-	b.take(false) // that commit has failed
-	b.end(4)
-	b.take(false)
-	asked := &askedExecutor{}
-	params := &riverdriver.JobSetStateIfRunningManyParams{}
-	for id, state := range []rivertype.JobState{0: rivertype.JobStateCompleted, 1: rivertype.JobStateCompleted, 2: rivertype.JobStateRetryable, 3: rivertype.JobStateCompleted, 4: rivertype.JobStateCompleted} {
-		params.ID, params.State = append(params.ID, int64(id)), append(params.State, state)
-		params.Attempt, params.ErrData, params.MetadataUpdates = append(params.Attempt, nil), append(params.ErrData, nil), append(params.MetadataUpdates, nil)
-		params.FinalizedAt, params.MetadataDoMerge, params.ScheduledAt = append(params.FinalizedAt, nil), append(params.MetadataDoMerge, false), append(params.ScheduledAt, nil)
-	}
-	for _, want := range [][]int64{{0, 2, 3, 4}, {0, 1, 2, 3, 4}} { // each is spared once
-		if _, err := (busExecutor{asked, b}).JobSetStateIfRunningMany(t.Context(), params); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(asked.ids, want) {
-			t.Errorf("asked for %v, want %v", asked.ids, want)
-		}
-	}
-}
-
-// askedExecutor remembers which jobs it was asked for.
-type askedExecutor struct {
-	riverdriver.Executor
-	ids []int64
-}
-
-func (e *askedExecutor) JobSetStateIfRunningMany(_ context.Context, p *riverdriver.JobSetStateIfRunningManyParams) ([]*rivertype.JobRow, error) {
-	e.ids = p.ID
-	return nil, nil
 }
 
 var _ river.JobArgs = effectArgs{}

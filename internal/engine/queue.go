@@ -199,9 +199,6 @@ func (q *Queue) finish(ctx context.Context, tx *sql.Tx, job int64) error {
 	if err != nil && !errors.Is(err, rivertype.ErrNotFound) {
 		return fmt.Errorf("complete job %d: %w", job, err)
 	}
-	if q.bus.Driver != nil { // else nobody would ask it
-		q.bus.end(job)
-	}
 	return nil
 }
 
