@@ -129,7 +129,7 @@ func (l *loader) around(project work.ProjectID, story work.StoryID) error {
 // and Outer, when the root depends on other trees.
 func (s *Store) Refresh(ctx context.Context, tree *work.Tree) error {
 	doing := fmt.Sprintf("refresh tree %s", tree.ID)
-	rows, err := s.read.QueryContext(s.brief(ctx), selectProject+` AND version <> $2`, string(tree.Project.ID), tree.Project.Version)
+	rows, err := s.read.QueryContext(ctx, selectProject+` AND version <> $2`, string(tree.Project.ID), tree.Project.Version)
 	p, changed, err := first(collect(rows, err, scanProject))
 	if err != nil {
 		return mapped(doing, err)
@@ -160,7 +160,7 @@ func (s *Store) Outer(ctx context.Context, positions []work.Position) (map[work.
 	if len(positions) == 0 {
 		return out, nil
 	}
-	rows, err := s.read.QueryContext(s.brief(ctx), `SELECT `+summaryColumns+` FROM trees r WHERE r.id IN (`+holders(1, len(positions))+`)`, anys(positions)...)
+	rows, err := s.read.QueryContext(ctx, `SELECT `+summaryColumns+` FROM trees r WHERE r.id IN (`+holders(1, len(positions))+`)`, anys(positions)...)
 	summaries, err := collect(rows, err, scanSummary)
 	for _, sum := range summaries {
 		out[work.Position(sum.ID)] = sum
@@ -174,7 +174,7 @@ func (s *Store) Outer(ctx context.Context, positions []work.Position) (map[work.
 func (s *Store) Reach(ctx context.Context, from []work.Position) (map[work.Position][]work.Position, int64, error) {
 	const doing = "read the dependencies between trees"
 	var version int64
-	if err := s.read.QueryRowContext(s.brief(ctx), `SELECT value FROM counters WHERE name = 'edges'`).Scan(&version); err != nil {
+	if err := s.read.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'edges'`).Scan(&version); err != nil {
 		return nil, 0, mapped(doing, err)
 	}
 	reach := map[work.Position][]work.Position{}

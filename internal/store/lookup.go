@@ -26,7 +26,7 @@ func (s *Store) named(ctx context.Context, what, ref, byPrefix, byName string) (
 		return "", unknown(what, ref)
 	}
 	scan := func(row scanner) (m match, err error) { return m, row.Scan(&m.id, &m.name) }
-	rows, err := s.read.QueryContext(s.brief(ctx), byPrefix, ref, ref+string(utf8.MaxRune))
+	rows, err := s.read.QueryContext(ctx, byPrefix, ref, ref+string(utf8.MaxRune))
 	found, err := collect(rows, err, scan)
 	if err != nil {
 		return "", mapped("look up "+what, err)
@@ -35,7 +35,7 @@ func (s *Store) named(ctx context.Context, what, ref, byPrefix, byName string) (
 		return ref, nil
 	}
 	if byName != "" {
-		rows, err := s.read.QueryContext(s.brief(ctx), byName, ref)
+		rows, err := s.read.QueryContext(ctx, byName, ref)
 		named, err := collect(rows, err, scan)
 		if err != nil || len(named) > 0 {
 			return only(what, ref, named, mapped("look up "+what, err))
@@ -88,13 +88,13 @@ func (s *Store) ResolveTask(ctx context.Context, ref string) (work.TaskID, error
 
 // TreeOf is the tree a task belongs to.
 func (s *Store) TreeOf(ctx context.Context, id work.TaskID) (work.TreeID, error) {
-	rows, err := s.read.QueryContext(s.brief(ctx), `SELECT tree_id FROM tasks WHERE id = $1`, string(id))
+	rows, err := s.read.QueryContext(ctx, `SELECT tree_id FROM tasks WHERE id = $1`, string(id))
 	return single("task", string(id), rows, err, text[work.TreeID])
 }
 
 // Task is one task by its id.
 func (s *Store) Task(ctx context.Context, id work.TaskID) (*work.Task, error) {
-	rows, err := s.read.QueryContext(s.brief(ctx), `SELECT `+taskColumns+` FROM tasks t WHERE t.id = $1`, string(id))
+	rows, err := s.read.QueryContext(ctx, `SELECT `+taskColumns+` FROM tasks t WHERE t.id = $1`, string(id))
 	return single("task", string(id), rows, err, scanTask)
 }
 
@@ -104,7 +104,7 @@ func (s *Store) Execution(ctx context.Context, ref string) (*work.Execution, err
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.read.QueryContext(s.brief(ctx), `SELECT `+executionColumns+` FROM executions x JOIN tasks t ON t.id = x.task_id WHERE x.id = $1`, id)
+	rows, err := s.read.QueryContext(ctx, `SELECT `+executionColumns+` FROM executions x JOIN tasks t ON t.id = x.task_id WHERE x.id = $1`, id)
 	return single("execution", ref, rows, err, scanExecution)
 }
 
@@ -121,13 +121,13 @@ func (s *Store) Merge(ctx context.Context, ref string) (*work.Merge, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.read.QueryContext(s.brief(ctx), `SELECT `+mergeColumns+` FROM merges m JOIN tasks t ON t.id = m.task_id WHERE m.id = $1`, id)
+	rows, err := s.read.QueryContext(ctx, `SELECT `+mergeColumns+` FROM merges m JOIN tasks t ON t.id = m.task_id WHERE m.id = $1`, id)
 	return single("merge", ref, rows, err, scanMerge)
 }
 
 // Idempotent is what a client's key was used for, nil when it is unknown.
 func (s *Store) Idempotent(ctx context.Context, key string) (*work.Idempotency, error) {
-	rows, err := s.read.QueryContext(s.brief(ctx), `SELECT key, request, response, at FROM idempotency WHERE key = $1`, key)
+	rows, err := s.read.QueryContext(ctx, `SELECT key, request, response, at FROM idempotency WHERE key = $1`, key)
 	found, err := collect(rows, err, func(row scanner) (*work.Idempotency, error) {
 		var i work.Idempotency
 		var at int64

@@ -90,9 +90,9 @@ func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
 	if cfg.ConnectionHook != nil {
 		writer.RegisterConnectionHook(cfg.ConnectionHook)
 	}
-	s.write = sql.OpenDB(connector{driver: writer, dsn: file + "&_txlock=immediate", brief: true})
+	s.write = sql.OpenDB(connector{writer, file + "&_txlock=immediate"})
 	s.write.SetMaxOpenConns(1)
-	s.read = sql.OpenDB(connector{driver: &sqlite.Driver{}, dsn: file + "&_query_only=1"})
+	s.read = sql.OpenDB(connector{&sqlite.Driver{}, file + "&_query_only=1"})
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
 	if err := migrate(ctx, s.write, "sqlite"); err != nil {
@@ -113,7 +113,6 @@ func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
 type connector struct {
 	driver *sqlite.Driver
 	dsn    string
-	brief  bool // whatever is run takes a moment, and is not watched for its context's end
 }
 
 func (c connector) Connect(context.Context) (driver.Conn, error) {
@@ -121,7 +120,7 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return keepStatements(made, c.brief)
+	return keepStatements(made)
 }
 
 func (c connector) Driver() driver.Driver { return c.driver }

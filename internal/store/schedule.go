@@ -54,7 +54,7 @@ const (
 // Waiting lists executions that could start now, in the order of their age less
 // their priority's patience ([work.Priority.Patience]).
 func (s *Store) Waiting(ctx context.Context, limit int) ([]work.Waiting, error) {
-	rows, err := s.read.QueryContext(s.brief(ctx), selectWaiting, limit)
+	rows, err := s.read.QueryContext(ctx, selectWaiting, limit)
 	waiting, err := collect(rows, err, func(row scanner) (w work.Waiting, err error) {
 		var patience, since int64
 		if err := row.Scan(&w.Execution, &w.Task, &w.Tree, &w.Project, &w.Agent, &patience, &since); err != nil {

@@ -38,7 +38,7 @@ func (s *Store) Project(ctx context.Context, ref string) (*work.Project, error) 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.read.QueryContext(s.brief(ctx), selectProject, id)
+	rows, err := s.read.QueryContext(ctx, selectProject, id)
 	return single("project", ref, rows, err, scanProject)
 }
 
@@ -147,7 +147,7 @@ func (s *Store) SaveToken(ctx context.Context, token work.Token) error {
 // TokenByHash finds a credential that still holds; NotFound when it is unknown
 // or revoked.
 func (s *Store) TokenByHash(ctx context.Context, hash string) (*work.Token, error) {
-	rows, err := s.read.QueryContext(s.brief(ctx), `SELECT `+tokenColumns+` FROM tokens WHERE hash = $1 AND hash <> '' AND revoked_at = 0`, hash)
+	rows, err := s.read.QueryContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE hash = $1 AND hash <> '' AND revoked_at = 0`, hash)
 	token, err := single("token", "with this hash", rows, err, scanToken)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,6 @@ type conn struct {
 	runs  sqliteRunner
 	ready map[string]*statement // by their text
 	turn  int64
-	brief bool // see connector
 }
 
 // sqliteRunner and sqliteSession are what a connection of the SQLite driver can do
@@ -61,27 +60,13 @@ func (s *statement) end() error {
 	return s.Close()
 }
 
-func keepStatements(made driver.Conn, brief bool) (driver.Conn, error) {
+func keepStatements(made driver.Conn) (driver.Conn, error) {
 	runs, runner := made.(sqliteRunner)
 	session, able := made.(sqliteSession)
 	if !runner || !able {
 		return nil, errors.Join(fmt.Errorf("a connection is a %T, which cannot do what is needed", made), made.Close())
 	}
-	return &conn{Conn: made, sqliteSession: session, runs: runs, ready: map[string]*statement{}, brief: brief}, nil
-}
-
-// watched is the context that a statement runs under: to watch one that may end costs
-// a goroutine for each statement.
-func (c *conn) watched(ctx context.Context) context.Context {
-	if !c.brief || ctx.Err() != nil {
-		return ctx
-	}
-	return context.WithoutCancel(ctx)
-}
-
-// BeginTx begins a transaction.
-func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	return c.sqliteSession.BeginTx(c.watched(ctx), o)
+	return &conn{Conn: made, sqliteSession: session, runs: runs, ready: map[string]*statement{}}, nil
 }
 
 // PrepareContext parses a statement for a caller that keeps it.
@@ -91,7 +76,6 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 
 // ExecContext runs a statement that gives no rows.
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	ctx = c.watched(ctx)
 	s, err := c.take(ctx, text)
 	if err != nil {
 		return nil, err
@@ -105,7 +89,6 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 
 // QueryContext runs a statement that gives rows; it is at work until they are closed.
 func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	ctx = c.watched(ctx)
 	s, err := c.take(ctx, text)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -19,8 +18,6 @@ type counting struct {
 	driver       *sqlite.Driver
 	parsed, open int
 	text         string // of the last one
-	brief        bool
-	watched      int // how many statements ran under a context that may end, of those that were not parsed before
 }
 
 func (c *counting) Driver() driver.Driver { return c.driver }
@@ -30,7 +27,7 @@ func (c *counting) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.KeepStatements(countingConn{made, made.(store.SQLiteRunner), made.(store.SQLiteSession), c}, c.brief)
+	return store.KeepStatements(countingConn{made, made.(store.SQLiteRunner), made.(store.SQLiteSession), c})
 }
 
 type countingConn struct {
@@ -51,13 +48,6 @@ func (c countingConn) PrepareContext(ctx context.Context, text string) (driver.S
 	return countingStmt{s, s.(driver.StmtExecContext), s.(driver.StmtQueryContext), c.of}, nil
 }
 
-func (c countingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	if ctx.Done() != nil {
-		c.of.watched++
-	}
-	return c.SQLiteRunner.ExecContext(ctx, text, args)
-}
-
 type countingStmt struct {
 	driver.Stmt
 	driver.StmtExecContext
@@ -72,11 +62,7 @@ func (s countingStmt) Close() error {
 
 func keeping(t *testing.T) (*sql.DB, *counting) {
 	t.Helper()
-	return keep(t, &counting{driver: &sqlite.Driver{}})
-}
-
-func keep(t *testing.T, c *counting) (*sql.DB, *counting) {
-	t.Helper()
+	c := &counting{driver: &sqlite.Driver{}}
 	db := sql.OpenDB(c)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() {
@@ -113,27 +99,6 @@ func TestStatementsAreParsedOnce(t *testing.T) {
 	}
 	if c.parsed != before+2 {
 		t.Errorf("two statements were parsed %d times", c.parsed-before)
-	}
-}
-
-// TestBriefStatements: what takes a moment does not watch its context, but none begins
-// under one that has ended.
-func TestBriefStatements(t *testing.T) {
-	t.Parallel()
-	for _, brief := range []bool{true, false} {
-		db, c := keep(t, &counting{driver: &sqlite.Driver{}, brief: brief})
-		ctx, end := context.WithCancel(t.Context())
-		before := c.watched
-		if _, err := db.ExecContext(ctx, `INSERT INTO a (n, v) VALUES (1, 'one')`); err != nil {
-			t.Fatal(err)
-		}
-		if watched := c.watched > before; watched == brief {
-			t.Errorf("brief %v: the context was watched: %v", brief, watched)
-		}
-		end()
-		if _, err := db.ExecContext(ctx, `INSERT INTO a (n, v) VALUES (2, 'two')`); !errors.Is(err, context.Canceled) {
-			t.Errorf("brief %v: a statement began under a context that had ended: %v", brief, err)
-		}
 	}
 }
 

@@ -55,7 +55,7 @@ func (s *Store) Story(ctx context.Context, ref string) (*work.Story, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.read.QueryContext(s.brief(ctx), selectStory, id)
+	rows, err := s.read.QueryContext(ctx, selectStory, id)
 	return single("story", ref, rows, err, scanStory)
 }
 

@@ -43,15 +43,6 @@ func (s *Store) change(ctx context.Context, doing string, f func(*transaction) e
 	return mapped(doing, tx.Commit())
 }
 
-// brief is the context of a read of a few rows. With SQLite it does not end with the
-// caller's: the read takes less than to watch for that, which costs two goroutines.
-func (s *Store) brief(ctx context.Context) context.Context {
-	if s.pool != nil || ctx.Err() != nil {
-		return ctx
-	}
-	return context.WithoutCancel(ctx)
-}
-
 func (t *transaction) check(statement string) error {
 	if t.store.before == nil {
 		return nil
