@@ -90,8 +90,7 @@ func snapshotName(p string) string {
 	return strings.Join(parts, "/")
 }
 
-// load reads a link's text or a small file, until the next one is loaded. data nil: a
-// larger file.
+// load reads a link's text or a small file. data nil: a larger file.
 func (s *scanner) load(p string) (mode string, data []byte, size int64, err error) {
 	unreadable := func(err error) error {
 		return fail(KindCorruptWorkspace, "read %s", Display(p)).because(err)
@@ -119,12 +118,13 @@ func (s *scanner) load(p string) (mode string, data []byte, size int64, err erro
 	if info.Size() > largeFile {
 		return mode, nil, info.Size(), nil
 	}
-	s.space.Reset()
-	s.space.Grow(int(info.Size()) + bytes.MinRead)
-	if _, err := s.space.ReadFrom(io.LimitReader(f, largeFile+1)); err != nil {
+	data, err = io.ReadAll(io.LimitReader(f, largeFile+1))
+	if err != nil {
 		return "", nil, 0, unreadable(err)
 	}
-	data = s.space.Bytes()
+	if data == nil {
+		data = []byte{}
+	}
 	return mode, data, int64(len(data)), nil
 }
 

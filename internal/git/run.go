@@ -317,27 +317,6 @@ func (w *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ReadFrom reads with a buffer that grows with what comes: most commands say little,
-// and whoever copies without it takes 32 KiB for each.
-func (w *capped) ReadFrom(r io.Reader) (total int64, err error) {
-	for buf := make([]byte, 512); ; {
-		n, err := r.Read(buf)
-		total += int64(n)
-		if _, failed := w.Write(buf[:n]); failed != nil {
-			return total, failed
-		}
-		if errors.Is(err, io.EOF) {
-			return total, nil
-		}
-		if err != nil {
-			return total, err
-		}
-		if n == len(buf) && n < 32<<10 {
-			buf = make([]byte, 8*n)
-		}
-	}
-}
-
 func (w *capped) over() bool     { w.mu.Lock(); defer w.mu.Unlock(); return w.full }
 func (w *capped) String() string { w.mu.Lock(); defer w.mu.Unlock(); return w.buf.String() }
 

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -107,7 +106,6 @@ type scanner struct {
 	ignores    bool     // a .gitignore is in play
 	deep       bool     // below a folder that is not ignored: walk on
 	attributes bool     // a .gitattributes is in play
-	space      bytes.Buffer
 }
 
 // scanTree compares the work tree with a commit. all also takes what would be

@@ -224,15 +224,12 @@ type output struct {
 func (p *Process) copyOutput(o *output, done *sync.WaitGroup) {
 	defer done.Done()
 	defer func() { _ = o.from.Close() }() // only read
-	buf := make([]byte, 1<<10)            // it grows with what comes: many a run says little
+	buf := make([]byte, 32<<10)
 	rest := gather{now: p.host.now}
 	for {
 		n, err := o.from.Read(buf)
 		if n > 0 {
 			_, _ = o.to.Write(buf[:n])
-		}
-		if n == len(buf) && n < 32<<10 {
-			buf = make([]byte, 32<<10)
 		}
 		if p.gather {
 			rest.wait(n, p.exited)
