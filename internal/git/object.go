@@ -74,13 +74,8 @@ func (v *Vault) writeLoose(kind string, size int64, from io.Reader) (string, err
 	if err != nil {
 		return "", storageError("write an object", err)
 	}
-	placed := false
-	defer func() {
-		if !placed {
-			_ = os.Remove(tmp.Name()) // what stays is met by nobody
-		}
-	}()
-	defer func() { _ = tmp.Close() }() // closed and checked before the rename; this is for what fails earlier
+	defer func() { _ = os.Remove(tmp.Name()) }() // gone after the rename; then this does nothing
+	defer func() { _ = tmp.Close() }()           // closed and checked before the rename; this is for what fails earlier
 	z, err := zlib.NewWriterLevel(tmp, zlib.BestSpeed)
 	if err != nil {
 		return "", err
@@ -98,7 +93,6 @@ func (v *Vault) writeLoose(kind string, size int64, from io.Reader) (string, err
 	hash := hex.EncodeToString(h.Sum(nil))
 	path := v.loosePath(hash)
 	if err := os.Rename(tmp.Name(), path); err == nil {
-		placed = true
 		return hash, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -107,7 +101,6 @@ func (v *Vault) writeLoose(kind string, size int64, from io.Reader) (string, err
 	if err := os.Rename(tmp.Name(), path); err != nil {
 		return "", storageError("write an object", err)
 	}
-	placed = true
 	return hash, nil
 }
 
