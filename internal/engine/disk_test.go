@@ -26,6 +26,7 @@ func TestMeasure(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Repeat("x", bytes)), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		written(t, path)
 	}
 	in := func(name string) string { return filepath.Join(dir, name) }
 	file(outside, 8*mib)

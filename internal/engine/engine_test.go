@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
@@ -102,7 +101,7 @@ func TestStoppedServerGoesOn(t *testing.T) {
 	w := newWorld(t, 4)
 	w.project(app.ProjectInput{})
 	w.checker("true")
-	task := w.task(app.TaskRequest{Agent: app.AgentInput{Instructions: "echo run >>\"$HOME/../nowhere\" 2>/dev/null; test -f go || sleep 60; echo x>x"}})
+	task := w.task(app.TaskRequest{Agent: app.AgentInput{Instructions: "echo run >>\"$HOME/../nowhere\" 2>/dev/null; test -f go || sleep 600; echo x>x"}})
 	w.state(task.ID, work.Running)
 	w.stop()
 	w.start()
@@ -121,28 +120,25 @@ func TestStoppedServerGoesOn(t *testing.T) {
 func TestLostJudgeLeavesNoWorkspace(t *testing.T) {
 	w := newWorld(t, 4)
 	w.project(app.ProjectInput{})
-	bin, open := filepath.Join(w.dir, "bin"), filepath.Join(w.dir, "open")
-	w.checker("test -e " + open + " || sleep 60")
+	bin, open, judging := filepath.Join(w.dir, "bin"), filepath.Join(w.dir, "open"), filepath.Join(w.dir, "judging")
+	w.checker(": >" + judging + "; test -e " + open + " || sleep 600")
 	task := w.task(app.TaskRequest{Agent: app.AgentInput{Instructions: "echo x>x"}})
 	workspaces := func() []string {
 		list, _ := filepath.Glob(filepath.Join(w.dir, "workspaces", "x-*")) // the pattern is well formed
 		return list
 	}
-	for end := time.Now().Add(20 * time.Second); len(workspaces()) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no judge works")
-		}
-	}
-	for _, file := range []string{bin, open} { // nothing can be removed: there is no bin
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	w.eventually("a judge at work", func() bool { return w.there(judging) })
+	if err := os.WriteFile(bin, nil, 0o600); err != nil { // nothing can be removed: there is no bin
+		t.Fatal(err)
 	}
 	w.crash()
 	if len(workspaces()) != 1 {
 		t.Fatalf("left by the crash: %q", workspaces())
 	}
 	if err := os.Remove(bin); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(open, nil, 0o600); err != nil { // for the next judge; the first was not to end
 		t.Fatal(err)
 	}
 	w.start()

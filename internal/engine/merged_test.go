@@ -24,7 +24,7 @@ func TestMergeIsSeen(t *testing.T) {
 		"a rebase": {func(s *tale, f *forge) {
 			f.mergeBy(s.world, colleague+"git rebase -q main $head")
 		}, ""},
-		"a merge that is not named":  {func(s *tale, f *forge) { f.merge(s.world); f.set(func() { f.merged = "" }) }, ""},
+		"a merge that is not named":  {func(s *tale, f *forge) { f.mergeBy(s.world, mergeCommit, func() { f.merged = "" }) }, ""},
 		"a merge with more in it":    {func(s *tale, f *forge) { s.elsewhere(f.origin, "story/small", "b"); f.merge(s.world) }, ""},
 		"a commit that is nowhere":   {func(_ *tale, f *forge) { f.set(func() { f.state, f.merged = "merged", strings.Repeat("a", 40) }) }, "is not on branch \"main\""},
 		"no name, and not the story": {func(_ *tale, f *forge) { f.set(func() { f.state = "merged" }) }, "is not on branch \"main\""},
@@ -35,8 +35,7 @@ func TestMergeIsSeen(t *testing.T) {
 			f.set(func() { f.state, f.merged = "merged", s.git("-C", f.origin, "rev-parse", "story/small") })
 		}, "is not on branch \"main\""},
 		"another head": {func(s *tale, f *forge) {
-			f.mergeBy(s.world, "git merge -q --squash $head; git commit -qm squashed")
-			f.set(func() { f.head = strings.Repeat("b", 40) })
+			f.mergeBy(s.world, "git merge -q --squash $head; git commit -qm squashed", func() { f.head = strings.Repeat("b", 40) })
 		}, "with bbbbbbbb"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,13 +70,12 @@ func TestMergeIsSeenLater(t *testing.T) {
 	s.opened()
 	head := s.current().Accepted.Commit
 	f.set(func() { f.head = head })
-	merged := f.merge(s.world)
-	if err := os.Rename(f.origin, f.origin+".away"); err != nil {
-		t.Fatal(err)
-	}
-	looks := func() (n int) { f.set(func() { n = f.looks }); return n }
-	before := looks()
-	s.eventually("a few looks", func() bool { s.look(); return looks() > before+2 })
+	merged := f.mergeBy(s.world, mergeCommit, func() {
+		if err := os.Rename(f.origin, f.origin+".away"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s.looked(f)
 	if story, ship := s.story(); story.Status != work.Shipping || s.kept("deployed") != "" {
 		t.Errorf("%s, %+v", story.Status, ship)
 	}
@@ -233,7 +231,7 @@ func TestForgeThatWantsToBeLeftAlone(t *testing.T) {
 		s.start()
 		s.must(work.ShipStory{})
 		s.opened()
-		f.set(func() { f.fails = slicesOf(limited(10*time.Hour), 100) })
+		f.set(func() { f.fails = slicesOf(limited(10*time.Hour), many) })
 		s.eventually("the end of the ship", func() bool {
 			s.look()
 			story, _ := s.story()

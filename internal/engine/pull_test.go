@@ -28,6 +28,7 @@ type forge struct {
 	head   string // as it says; "": where the branch is
 	red    string // of head
 	fails  []error
+	closes []error  // of closing alone
 	said   []string // below the pull requests, when they were closed
 	looks  int
 }
@@ -79,6 +80,11 @@ func (f *forge) Look(_ context.Context, _ engine.PullRequest, number int) (engin
 func (f *forge) Close(_ context.Context, r engine.PullRequest, number int, comment string) (engine.PullLook, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(f.closes) > 0 {
+		err := f.closes[0]
+		f.closes = f.closes[1:]
+		return engine.PullLook{}, err
+	}
 	if err := f.fail(); err != nil {
 		return engine.PullLook{}, err
 	}
@@ -105,12 +111,14 @@ func (f *forge) set(change func()) {
 // merge merges the open pull request, as a person does at the forge.
 func (f *forge) merge(w *world) string {
 	w.Helper()
-	return f.mergeBy(w, "git merge -q --no-ff --no-edit $head")
+	return f.mergeBy(w, mergeCommit)
 }
 
+const mergeCommit = "git merge -q --no-ff --no-edit $head"
+
 // mergeBy does it with a script in a clone, whose HEAD it then names as the merge;
-// $head is the branch.
-func (f *forge) mergeBy(w *world, script string) string {
+// $head is the branch. No look comes between the merge and what else happens.
+func (f *forge) mergeBy(w *world, script string, happens ...func()) string {
 	w.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,8 +130,12 @@ func (f *forge) mergeBy(w *world, script string) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("merge: %v\n%s", err, out)
 	}
-	f.state, f.merged = "merged", w.git("-C", dir, "rev-parse", "HEAD")
-	return f.merged
+	merged := w.git("-C", dir, "rev-parse", "HEAD")
+	f.state, f.merged = "merged", merged
+	for _, h := range happens {
+		h()
+	}
+	return merged
 }
 
 // pulled is a SHIPPABLE story of a project that ships by pull requests.
@@ -154,6 +166,15 @@ func (s *tale) opened() {
 func (s *tale) look() {
 	s.Helper()
 	s.must(work.Settle{Redeliver: true})
+}
+
+// looked lets it look until what there is now was seen, and reported: looks come one
+// after the other, and the first of three may have begun before.
+func (s *tale) looked(f *forge) {
+	s.Helper()
+	looks := func() (n int) { f.set(func() { n = f.looks }); return n }
+	before := looks()
+	s.eventually("three looks", func() bool { s.look(); return looks() >= before+3 })
 }
 
 // A story is shipped by a pull request: opened, red, fixed, merged by a person, and
@@ -274,6 +295,9 @@ func TestPullRequestThatCannotBeOpened(t *testing.T) {
 	}
 }
 
+// many is more than is asked for while it is waited for something.
+const many = 100_000
+
 func slicesOf(err error, n int) []error {
 	out := make([]error, n)
 	for i := range out {
@@ -295,10 +319,7 @@ func TestPullRequestOutlivesAFaultOfTheForge(t *testing.T) {
 	f.set(func() {
 		f.fails = []error{work.Errorf(work.Timeout, "slow"), work.Errorf(work.Unavailable, "away")}
 	})
-	for range 3 {
-		s.look()
-		time.Sleep(100 * time.Millisecond)
-	}
+	s.looked(f)
 	if story, ship := s.story(); story.Status != work.Shipping || ship.Error != "" {
 		t.Errorf("%s, %+v", story.Status, ship)
 	}
@@ -320,8 +341,8 @@ func TestPullRequestOfAForgeThatStaysAway(t *testing.T) {
 	s.start()
 	s.must(work.ShipStory{})
 	s.opened()
-	f.set(func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), 100) })
 	before := time.Now()
+	f.set(func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), many) })
 	s.eventually("the end of the ship", func() bool {
 		s.look()
 		time.Sleep(200 * time.Millisecond)
@@ -342,6 +363,7 @@ func TestPullRequestThatOthersGoOnWith(t *testing.T) {
 	theirs := s.elsewhere(f.origin, "story/small", "b")
 	f.set(func() { f.red = "broken by what was added" })
 	s.look()
+	s.looked(f)
 	s.meets(func(tree *work.Tree) bool { return tree.Story.Ship.Pull.Head == theirs })
 	if story, _ := s.story(); story.Status != work.Shipping || s.current().AttemptNo != 1 {
 		t.Errorf("%s, attempt %d", story.Status, s.current().AttemptNo)
@@ -363,21 +385,24 @@ func TestPullRequestIsFollowedOnce(t *testing.T) {
 	s, f := pulled(t, small())
 	s.must(work.ShipStory{})
 	s.opened()
-	following := func() (jobs int) {
-		const query = `SELECT COUNT(*) FROM river_job WHERE json_extract(args, '$.kind') = 'pull_request' AND state IN ('available', 'scheduled', 'running', 'retryable')`
-		if err := s.store.DB().QueryRowContext(s.ctx, query).Scan(&jobs); err != nil {
+	jobs := func(among string) (n int) {
+		const query = `SELECT COUNT(*) FROM river_job WHERE json_extract(args, '$.kind') = 'pull_request'`
+		if err := s.store.DB().QueryRowContext(s.ctx, query+among).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		return jobs
+		return n
 	}
+	delivered := func() int { return jobs("") }
+	following := func() int { return jobs(` AND state IN ('available', 'scheduled', 'running', 'retryable')`) }
 	for range 3 {
+		before := delivered()
 		s.stop()
 		s.start()
 		for range 3 {
 			s.look()
 		}
-		if following() < 2 {
-			t.Error("nothing was delivered again: nothing is put to the test")
+		if n := delivered() - before; n < 3 {
+			t.Errorf("delivered %d times more: nothing is put to the test", n)
 		}
 	}
 	s.eventually("one job is left", func() bool { return following() == 1 })
@@ -407,7 +432,7 @@ func TestPullRequestNamesAForgeThatIsAway(t *testing.T) {
 		})
 		return is
 	}
-	f.set(func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), 1000) })
+	f.set(func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), many) })
 	s.eventually("it is named", named)
 	f.set(func() { f.fails = nil })
 	s.eventually("it is not named any more", func() bool { return !named() })

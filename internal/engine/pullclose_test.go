@@ -62,22 +62,26 @@ func TestCancelClosesThePullRequest(t *testing.T) {
 // What cannot be closed is said, and does not hold the cancelling back.
 func TestCancelThatCannotCloseThePullRequest(t *testing.T) {
 	for name, test := range map[string]struct {
-		play  func(s *tale, f *forge)
+		play  func(s *tale, f *forge) // nil: a person merges it
 		state work.PullState
 		error string
 	}{
 		"a bad token": {func(_ *tale, f *forge) {
-			f.fails = []error{work.Errorf(work.Unauthenticated, "the token is not valid").WithHint("set another")}
+			f.closes = []error{work.Errorf(work.Unauthenticated, "the token is not valid").WithHint("set another")}
 		}, "open", "could not be closed, close it at the forge: the token is not valid; set another"},
-		"still away":       {func(_ *tale, f *forge) { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), 1000) }, "open", "tried again: nobody answers"},
-		"merged meanwhile": {func(s *tale, f *forge) { f.mu.Unlock(); f.merge(s.world); f.mu.Lock() }, "merged", "merged before it could be closed"},
+		"still away":       {func(_ *tale, f *forge) { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), many) }, "open", "tried again: nobody answers"},
+		"merged meanwhile": {nil, "merged", "merged before it could be closed"},
 		"no remote":        {func(s *tale, _ *forge) { s.git("-C", s.repo, "remote", "remove", "origin") }, "open", "no remote"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, f := pulled(t, small())
 			s.must(work.ShipStory{})
 			s.opened()
-			s.cancelAsleep(f, func() { test.play(s, f) })
+			if test.play == nil {
+				f.mergeBy(s.world, mergeCommit, func() { s.must(work.CancelStory{}) })
+			} else {
+				s.cancelAsleep(f, func() { test.play(s, f) })
+			}
 			ship := s.ended(func(ship *work.Ship) bool { return ship.Error != "" })
 			if ship.Pull.State != test.state || !strings.Contains(ship.Error, test.error) || s.kept("deployed") != "" || len(f.said) != 0 {
 				t.Errorf("%+v, pull request %+v, said %q", ship, ship.Pull, f.said)
@@ -101,14 +105,16 @@ func (s *tale) cancelAsleep(f *forge, happens func()) {
 // A forge that stays away is not asked for ever.
 func TestCancelGivesUpOnAForgeThatStaysAway(t *testing.T) {
 	s, f := pulled(t, small())
-	s.stop()
-	wrap := s.wrap
-	s.wrap = func(o *engine.Options) { wrap(o); o.PullLimit = 300 * time.Millisecond }
-	s.start()
 	s.must(work.ShipStory{})
 	s.opened()
-	s.cancelAsleep(f, func() { f.fails = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), 1000) })
+	wrap := s.wrap
+	s.wrap = func(o *engine.Options) { wrap(o); o.PullLimit = 2 * time.Second }
+	asked, goOn := s.slowly(f)
+	s.cancelAsleep(f, func() { f.closes = slicesOf(work.Errorf(work.Unavailable, "nobody answers"), many) })
+	<-asked
+	goOn <- struct{}{} // and the next time it waits again: what is told first stands until it is seen
 	s.ended(func(ship *work.Ship) bool { return strings.Contains(ship.Error, "tried again") })
+	close(goOn)
 	s.ended(func(ship *work.Ship) bool {
 		return strings.Contains(ship.Error, "close it at the forge: nobody answers")
 	})

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/engine"
@@ -20,7 +19,7 @@ func TestQuestionOutlivesTheServer(t *testing.T) {
 			asked := make(chan struct{})
 			a := &actor{runs: map[work.TaskID]int{}}
 			w := makeWorld(t, 2, engine.Catalog{"actor": a})
-			a.w, w.patience = w, time.Minute
+			a.w, w.patience = w, patient
 			a.parts = map[string]func(context.Context, *scene) error{"Q": func(ctx context.Context, s *scene) error {
 				if s.run > 1 {
 					return s.write("x", "x\n")

@@ -194,13 +194,10 @@ func (w *world) merges() string {
 // thrownAway fails when a workspace that belongs to an execution is left.
 func (w *world) thrownAway() {
 	w.Helper()
-	left, _ := filepath.Glob(filepath.Join(w.dir, "workspaces", "x-*")) // the pattern is well formed
-	for end := time.Now().Add(10 * time.Second); len(left) > 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		left, _ = filepath.Glob(filepath.Join(w.dir, "workspaces", "x-*")) // a run is reported before its job is over
-	}
-	if len(left) > 0 {
-		w.Errorf("workspaces are left: %q", left)
-	}
+	w.eventually("the end of all workspaces of executions", func() bool { // a run is reported before its job is over
+		left, _ := filepath.Glob(filepath.Join(w.dir, "workspaces", "x-*")) // the pattern is well formed
+		return len(left) == 0
+	})
 }
 
 // small is a plan with one task that writes a file.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -150,7 +149,7 @@ func TestWorkedTrace(t *testing.T) {
 	t.Parallel()
 	a := &actor{runs: map[work.TaskID]int{}}
 	w := makeWorld(t, 8, engine.Catalog{"actor": a})
-	a.w, w.patience = w, time.Minute
+	a.w, w.patience = w, patient
 	name := "actor"
 	w.project(app.ProjectInput{Agent: &name, Validate: &[]string{"true"}})
 	// Security rejects c1's first attempt; arbitration follows it.

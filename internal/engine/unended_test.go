@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/claudomator/claudomator/internal/agent"
 	"github.com/claudomator/claudomator/internal/app"
@@ -43,6 +42,7 @@ func TestRunEndsWithItsProcesses(t *testing.T) {
 	t.Parallel()
 	u := &undying{left: make(chan *exec.Cmd, 1)}
 	w := makeWorld(t, 2, engine.Catalog{"undying": u})
+	w.patience = patient
 	defer func() { w.stop() }()
 	name := "undying"
 	w.project(app.ProjectInput{Agent: &name})
@@ -50,13 +50,17 @@ func TestRunEndsWithItsProcesses(t *testing.T) {
 	c := <-u.left
 	died := make(chan struct{})
 	go func() { _ = c.Wait(); close(died) }()
-	if v, err := w.service.Task(w.ctx, string(task.ID)); err != nil || v.State != work.Running {
-		t.Errorf("while a process lives the task is %s, %v", v.State, err)
-	}
+	defer func() { _ = c.Process.Kill(); <-died }() // it is dead already
+	w.eventually("the end of the task", func() bool {
+		v, err := w.service.Task(w.ctx, string(task.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := v.State != work.Running
+		if over && alive(c.Process.Pid) {
+			t.Errorf("the task is %s, and its process lives", v.State)
+		}
+		return over
+	})
 	w.state(task.ID, work.Failed)
-	select {
-	case <-died:
-	case <-time.After(10 * time.Second):
-		t.Error("the task has ended, and its process lives")
-	}
 }

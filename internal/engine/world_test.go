@@ -34,7 +34,7 @@ type world struct {
 	store    *store.Store
 	slots    int
 	agents   engine.Catalog        // besides the command agent
-	patience time.Duration         // for what is awaited; 0: 30 s, or a virtual day
+	patience time.Duration         // for what is awaited; 0: some minutes, or a virtual day
 	crashed  bool                  // the server is being killed: its last words do not count
 	wrap     func(*engine.Options) // what the next start puts between engine and server
 	program  string                // git of the next start; empty: the real one
@@ -43,6 +43,10 @@ type world struct {
 	queue     *engine.Queue
 	forgetful atomic.Bool // jobs are lost
 }
+
+// patient is how long a busy machine may take for what is awaited; it is spent only
+// where that never comes.
+const patient = 3 * time.Minute
 
 // noMask masks nothing.
 type noMask struct{}
@@ -134,7 +138,7 @@ func (w *world) start() {
 		Disk:   engine.Disk{DataDir: w.dir, Database: filepath.Join(w.dir, "test.db"), Retention: engine.Retention{Workspaces: time.Hour, Bin: time.Hour}},
 		Vaults: vaults, Reclaim: func(ctx context.Context, bin bool) (*app.Reclaimed, error) { return e.Reclaim(ctx, bin) },
 		Now: time.Now, Log: log,
-		Defaults:  app.Defaults{Timeout: time.Minute, Silence: time.Minute, JudgeTimeout: time.Minute, GateTimeout: time.Minute},
+		Defaults:  app.Defaults{Timeout: 10 * time.Minute, Silence: 10 * time.Minute, JudgeTimeout: 10 * time.Minute, GateTimeout: 10 * time.Minute},
 		Committed: func(c work.ChangeSet) { e.Committed(c) },
 	})
 	options := engine.Options{
@@ -196,7 +200,7 @@ func (w *world) task(in app.TaskRequest) *app.TaskView {
 	return t
 }
 
-// until waits for a task to satisfy ok, following events.
+// until waits for a task to satisfy ok, which events tell of.
 func (w *world) until(id work.TaskID, ok func(*app.TaskView) bool) *app.TaskView {
 	w.Helper()
 	patience := w.patience
@@ -205,7 +209,7 @@ func (w *world) until(id work.TaskID, ok func(*app.TaskView) bool) *app.TaskView
 	case w.agents != nil: // the clock is virtual
 		patience = 24 * time.Hour
 	default:
-		patience = 30 * time.Second
+		patience = patient
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
@@ -246,19 +250,24 @@ func (w *world) state(id work.TaskID, state work.State) *app.TaskView {
 
 func (w *world) landed(m *work.Merge) *work.Merge {
 	w.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		got, err := w.service.Merge(w.ctx, string(m.ID))
-		if err != nil {
+	var got *work.Merge
+	w.eventually("the end of the merge", func() bool {
+		var err error
+		if got, err = w.service.Merge(w.ctx, string(m.ID)); err != nil {
 			w.Fatal(err)
 		}
-		if got.Status != work.MergeRunning {
-			return got
+		return got.Status != work.MergeRunning
+	})
+	return got
+}
+
+// eventually waits for what no event tells of.
+func (w *world) eventually(what string, ok func() bool) {
+	w.Helper()
+	for end := time.Now().Add(patient); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("not seen: %s", what)
 		}
-		if time.Now().After(deadline) {
-			w.Fatalf("merge stays %s", got.Status)
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 
