@@ -259,6 +259,7 @@ type TaskView struct {
 	work.Task
 	Actions   []work.Action `json:"actions"`
 	CurrentID work.TaskID   `json:"current_id"` // the attempt that stands at its place
+	Rests     bool          `json:"rests" doc:"Nothing automatic is left to happen at its place: it has ended, or waits for a person"`
 	MergeID   work.MergeID  `json:"merge_id,omitempty"`
 }
 

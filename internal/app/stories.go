@@ -148,7 +148,7 @@ func (s *Service) storyView(ctx context.Context, story *work.Story) (*StoryView,
 	err := s.View(ctx, work.TreeID(story.RootTaskID), func(tree *work.Tree) error {
 		root := tree.Current(tree.Root())
 		view = &StoryView{Story: *tree.Story, Actions: tree.StoryActions(), RootID: root.ID, Attempts: root.AttemptNo, TaskIDs: []work.TaskID{}}
-		view.Needs, view.Paused = needs(tree, root), paused(tree)
+		view.Needs, view.Rests, view.Paused = needs(tree, root), tree.StoryRests(), tree.ShipPaused()
 		for _, t := range tree.Tasks() {
 			view.count(t)
 		}
@@ -185,16 +185,6 @@ func needs(tree *work.Tree, root *work.Task) string {
 		return fmt.Sprintf("%d things in its tree need you", others)
 	}
 	return ""
-}
-
-// paused is true while a ship waits until somebody has resolved a conflict.
-func paused(tree *work.Tree) bool {
-	story := tree.Story
-	if story.Status != work.Shipping || story.Ship.Step != work.ShipLand {
-		return false
-	}
-	m := tree.Merge(story.Ship.MergeID)
-	return m != nil && m.Status == work.MergeConflicted
 }
 
 // count takes a task of its tree into a story's view.

@@ -111,6 +111,7 @@ type StoryView struct {
 	Actions  []work.Act    `json:"actions"`
 	RootID   work.TaskID   `json:"current_root_id"` // the attempt that stands at its root
 	Needs    string        `json:"needs,omitempty" doc:"What it waits for from a person, in words; left out: nothing"`
+	Rests    bool          `json:"rests" doc:"Nothing automatic is left to happen to it: it has ended, or waits for a person"`
 	Paused   bool          `json:"paused,omitempty" doc:"Its ship waits until a conflict of its landing is resolved"`
 	Planner  work.TaskID   `json:"planner_id,omitempty"`
 	TaskIDs  []work.TaskID `json:"task_ids"` // of its plan's tasks, in order

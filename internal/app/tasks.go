@@ -254,18 +254,51 @@ func (s *Service) view(ctx context.Context, id work.TaskID) (*TaskView, error) {
 		return nil, err
 	}
 	var view *TaskView
+	var others []work.Position
 	err = s.View(ctx, tree, func(tree *work.Tree) error {
 		t := tree.Task(id)
 		if t == nil {
 			return work.Errorf(work.NotFound, "there is no task %s", id)
 		}
 		view = &TaskView{Task: *t, Actions: tree.Actions(t), CurrentID: tree.Current(t.Position()).ID}
+		view.Rests, others = tree.Rests(t)
 		if m := tree.OpenMerge(t.ID); m != nil {
 			view.MergeID = m.ID
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	view.Rests, err = s.hold(ctx, view.Rests, others)
 	return view, err
+}
+
+// hold says whether what rests if places of other trees hold it does rest: if they
+// do, and those that they wait for in turn.
+func (s *Service) hold(ctx context.Context, rests bool, places []work.Position) (bool, error) {
+	for i := 0; rests && i < len(places); i++ {
+		tree, err := s.o.Lookup.TreeOf(ctx, work.TaskID(places[i]))
+		if err == nil {
+			err = s.View(ctx, tree, func(tree *work.Tree) error {
+				holds, more := tree.Holds(places[i])
+				rests = holds
+				for _, pos := range more {
+					if !slices.Contains(places, pos) {
+						places = append(places, pos)
+					}
+				}
+				return nil
+			})
+		}
+		switch {
+		case work.CodeOf(err) == work.NotFound && err != nil:
+			return false, nil // what is gone lets go, in a moment
+		case err != nil:
+			return false, err
+		}
+	}
+	return rests, nil
 }
 
 // find resolves a task and says in which tree it is.

@@ -24,9 +24,9 @@
 //     before the question, and stops a server of its own however it ends.
 //   - Waiting loses no wake-up: it knows a sequence number from before its first
 //     look, and follows the events after that (watch).
-//   - Trees are drawn in one way (drawing), whether something rests is decided in one
-//     place (waiter, storyWaiter). What a story waits for, the server says
-//     (app.StoryView.Needs); here is worded only what goes on by itself.
+//   - Trees are drawn in one way (drawing). Whether something rests, and what a story
+//     waits for, the server says (app.TaskView.Rests, app.StoryView.Rests and Needs);
+//     here is worded only what goes on by itself.
 //   - A local token is sent to the local server only.
 //
 // # Who calls it

@@ -70,10 +70,18 @@ func (f *fake) view(ref string) (*app.TaskView, error) {
 	for _, v := range f.tasks {
 		if f.err == nil && (string(v.ID) == ref || v.Name == ref) {
 			copied := *v
+			copied.Rests = v.Rests || resting(&v.Task)
 			return &copied, nil
 		}
 	}
 	return nil, cmpErr(f.err, work.Errorf(work.NotFound, "there is no task %q", ref))
+}
+
+// resting is what a server says of a task that has nothing around it.
+func resting(t *work.Task) bool {
+	alone := &work.Task{ID: t.ID, State: t.State, BlockedOn: t.BlockedOn}
+	rests, _ := work.NewTree(t.TreeID, []*work.Task{alone}, nil, nil).Rests(alone)
+	return rests
 }
 
 func cmpErr(err, other error) error {

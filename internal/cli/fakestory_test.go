@@ -14,10 +14,27 @@ func (f *fake) story(ref string) (*app.StoryView, error) {
 	for _, v := range f.stories {
 		if f.err == nil && (string(v.ID) == ref || v.Name == ref) {
 			copied := *v
+			copied.Rests = f.storyRests(v)
 			return &copied, nil
 		}
 	}
 	return nil, cmpErr(f.err, work.Errorf(work.NotFound, "there is no story %q", ref))
+}
+
+// storyRests is what a server says of a story on whose root and planner nothing hangs.
+func (f *fake) storyRests(v *app.StoryView) bool {
+	about := v.RootID
+	switch v.Status {
+	case work.Draft:
+		about = v.Planner
+	case work.InProgress, work.Validating, work.NeedsFix:
+	case work.Shipping:
+		return v.Paused
+	case work.ReviewReady, work.Shippable, work.Deployed, work.DeployFailed, work.StoryCancelled:
+		return true
+	}
+	t, err := f.view(string(about))
+	return err != nil || t.Rests
 }
 
 func (f *fake) actStory(what, ref string) (*app.StoryView, error) {

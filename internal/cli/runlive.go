@@ -77,7 +77,8 @@ func (f *foreground) watch(ctx context.Context, looks chan<- look) error {
 	return (&watch{
 		api:      f.api,
 		since:    func(ctx context.Context) (int64, error) { return lastEvent(ctx, f.api, w.ref) },
-		concerns: func(e work.Event) bool { return w.trees[e.Tree] },
+		concerns: w.concerns,
+		pace:     w.pace,
 		look: func(ctx context.Context) (bool, error) {
 			over, err := w.look(ctx)
 			if work.CodeOf(err) == work.Unavailable && err != nil && f.serverGone() {

@@ -141,7 +141,7 @@ func TestStoryPace(t *testing.T) {
 		api.stream = append(api.stream, set(api, 2000, becomes(work.ReviewReady)))
 		began := time.Now()
 		r := run(t.Context(), api, nil, "story", "wait", "s1")
-		if took := time.Since(began); r.code != 0 || !strings.Contains(r.out, "REVIEW_READY") || took < time.Second || took > time.Second+2*storyPace {
+		if took := time.Since(began); r.code != 0 || !strings.Contains(r.out, "REVIEW_READY") || took < time.Second || took > time.Second+2*lookPace {
 			t.Errorf("after %s: %+v", took, r)
 		}
 		if api.looks > 20 { // two calls a look

@@ -343,3 +343,16 @@ func (p *page) children(all []*app.TreeNode) {
 	}
 	p.table("  ", []string{"ID", "STATE", "WAITS FOR", "KIND", "NAME"}, rows)
 }
+
+// findNode finds the place at which a task is the current attempt.
+func findNode(n *app.TreeNode, id work.TaskID) *app.TreeNode {
+	if n.Task.ID == id {
+		return n
+	}
+	for _, child := range n.Children {
+		if found := findNode(child, id); found != nil {
+			return found
+		}
+	}
+	return nil
+}

@@ -75,21 +75,35 @@ type waiter struct {
 	ref    string
 	states []work.State // empty: until it rests
 
-	view  *app.TaskView // the attempt that stands there now
-	trees map[work.TreeID]bool
+	view *app.TaskView // the attempt that stands there now
 }
 
 func (w *waiter) run(ctx context.Context) error {
 	return (&watch{
 		api: w.api, look: w.look,
 		since:    func(ctx context.Context) (int64, error) { return lastEvent(ctx, w.api, w.ref) },
-		concerns: func(e work.Event) bool { return w.trees[e.Tree] },
+		concerns: w.concerns, pace: w.pace,
 	}).run(ctx)
 }
 
+// concerns is true for what happens in the task's tree, and in any other one while
+// the task may wait for that.
+func (w *waiter) concerns(e work.Event) bool { return e.Tree == w.view.TreeID || w.waitsForOthers() }
+
+func (w *waiter) waitsForOthers() bool {
+	return w.view.State == work.Pending || w.view.BlockedOn == work.OnDependencies
+}
+
+// pace lets much that happens elsewhere not make as many looks.
+func (w *waiter) pace() time.Duration {
+	if w.waitsForOthers() {
+		return lookPace
+	}
+	return 0
+}
+
 func (w *waiter) look(ctx context.Context) (bool, error) {
-	w.trees = map[work.TreeID]bool{}
-	view, err := w.current(ctx, w.ref)
+	view, err := currentAttempt(ctx, w.api, w.ref)
 	if err != nil {
 		return false, err
 	}
@@ -97,7 +111,7 @@ func (w *waiter) look(ctx context.Context) (bool, error) {
 	if len(w.states) > 0 {
 		return slices.Contains(w.states, view.State) || view.State.Ended(), nil
 	}
-	return w.rests(ctx, view)
+	return view.Rests, nil
 }
 
 // verdict is the error of a task that did not get where it was waited for.
@@ -119,137 +133,18 @@ func (w *waiter) verdict() error {
 	return nil
 }
 
-// current reads the attempt that stands at a task's place.
-func (w *waiter) current(ctx context.Context, ref string) (*app.TaskView, error) {
+// currentAttempt reads the attempt that stands at a task's place.
+func currentAttempt(ctx context.Context, api app.API, ref string) (*app.TaskView, error) {
 	for {
-		v, err := w.api.Task(ctx, ref)
+		v, err := api.Task(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
-		w.trees[v.TreeID] = true
 		if v.CurrentID == "" || v.CurrentID == v.ID {
 			return v, nil
 		}
 		ref = string(v.CurrentID)
 	}
-}
-
-// rests is true when nothing automatic is left to happen to a task.
-func (w *waiter) rests(ctx context.Context, v *app.TaskView) (bool, error) {
-	switch {
-	case v.State.Ended():
-		return true, nil
-	case v.State == work.Pending && v.ParentTaskID != "" && !v.Draft:
-		return w.parentRests(ctx, v)
-	case v.State == work.Pending, v.Waiting(work.Ready, work.OnPerson), v.Waiting(work.Blocked, work.OnQuestion), v.Waiting(work.Queued, work.OnPaused):
-		return true, nil
-	case v.Waiting(work.Blocked, work.OnConflict):
-		return w.conflictRests(ctx, v)
-	case v.Waiting(work.Blocked, work.OnChildren):
-		return w.childrenRest(ctx, v)
-	case v.Waiting(work.Ready, work.OnJudges):
-		return w.judgesRest(ctx, v)
-	case v.Waiting(work.Queued, work.OnDependencies):
-		return w.dependenciesRest(ctx, v)
-	}
-	return false, nil
-}
-
-// parentRests: a child that is PENDING begins when its parent's run has ended.
-func (w *waiter) parentRests(ctx context.Context, v *app.TaskView) (bool, error) {
-	parent, err := w.current(ctx, string(v.ParentTaskID))
-	if err != nil {
-		return false, err
-	}
-	if rests, err := w.rests(ctx, parent); err != nil || !rests {
-		return false, err
-	}
-	now, err := w.current(ctx, string(v.ID)) // it may have moved since it was looked at
-	return err == nil && now.State == v.State, err
-}
-
-// conflictRests: a conflict rests unless its landing has been continued.
-func (w *waiter) conflictRests(ctx context.Context, v *app.TaskView) (bool, error) {
-	if v.MergeID == "" {
-		return true, nil
-	}
-	m, err := w.api.Merge(ctx, string(v.MergeID))
-	return err == nil && m.Status != work.MergeRunning, err
-}
-
-// childrenRest: children rest when none of them moves, at any depth. A parent
-// that waits for none any more has moved since it was looked at; its event is
-// still to come.
-func (w *waiter) childrenRest(ctx context.Context, v *app.TaskView) (bool, error) {
-	root, err := w.api.TaskTree(ctx, string(v.ID))
-	if err != nil {
-		return false, err
-	}
-	node := findNode(root, v.ID)
-	return node != nil && node.Task.Waiting(work.Blocked, work.OnChildren) && !slices.ContainsFunc(node.Children, moves), nil
-}
-
-// judgesRest: judges rest when they wait for an answer.
-func (w *waiter) judgesRest(ctx context.Context, v *app.TaskView) (bool, error) {
-	root, err := w.api.TaskTree(ctx, string(v.ID))
-	if err != nil || root == nil {
-		return false, err
-	}
-	node := findNode(root, v.ID)
-	if node == nil {
-		return false, nil
-	}
-	return !judgesMove(node), nil
-}
-
-// judgesMove is true unless a judge of the place has asked something and no other
-// one moves.
-func judgesMove(n *app.TreeNode) bool {
-	asks := false
-	for _, j := range n.Judges {
-		if moves(&app.TreeNode{Task: j}) {
-			return true
-		}
-		asks = asks || j.Waiting(work.Blocked, work.OnQuestion)
-	}
-	return !asks
-}
-
-// moves is true while something automatic goes on at a place or below. What
-// waits for dependencies moves only if they do, and they are here too.
-func moves(n *app.TreeNode) bool {
-	t := n.Task
-	switch {
-	case t.State == work.Running,
-		t.State == work.Queued && t.BlockedOn != work.OnDependencies && t.BlockedOn != work.OnPaused,
-		t.State == work.Ready && t.BlockedOn != work.OnPerson && (t.BlockedOn != work.OnJudges || judgesMove(n)):
-		return true
-	}
-	return slices.ContainsFunc(n.Children, moves)
-}
-
-// dependenciesRest: a task that waits for others rests when those that it
-// waits for do.
-func (w *waiter) dependenciesRest(ctx context.Context, v *app.TaskView) (bool, error) {
-	waits := false
-	for _, on := range v.DependsOn {
-		d, err := w.current(ctx, string(on))
-		if err != nil {
-			return false, err
-		}
-		if d.State == work.Completed || (d.State == work.Ready && v.ParentTaskID == "") {
-			continue // it is enough
-		}
-		if d.State.EndedBadly() {
-			return false, nil // and takes this one along, in a moment
-		}
-		rests, err := w.rests(ctx, d)
-		if err != nil || !rests {
-			return false, err
-		}
-		waits = true
-	}
-	return waits, nil
 }
 
 // stateText is a state with what it waits for.
@@ -258,19 +153,6 @@ func stateText(t *work.Task) string {
 		return fmt.Sprintf("%s (%s)", t.State, on)
 	}
 	return string(t.State)
-}
-
-// findNode finds the place at which a task is the current attempt.
-func findNode(n *app.TreeNode, id work.TaskID) *app.TreeNode {
-	if n.Task.ID == id {
-		return n
-	}
-	for _, child := range n.Children {
-		if found := findNode(child, id); found != nil {
-			return found
-		}
-	}
-	return nil
 }
 
 // storyWaiter follows a story.
@@ -282,14 +164,15 @@ type storyWaiter struct {
 
 	view  *app.StoryView
 	about *app.TaskView // what its status hangs on: its planner, or what stands at its root
-	tasks waiter
 }
 
-// storyPace is how long a story that much happens to is let alone between looks.
-const storyPace = 250 * time.Millisecond
+// lookPace is how long what many events concern is let alone between looks.
+const lookPace = 250 * time.Millisecond
+
+func everyLookPace() time.Duration { return lookPace }
 
 func (w *storyWaiter) watch() *watch {
-	return &watch{api: w.api, since: w.since, look: w.look, pace: storyPace, concerns: func(e work.Event) bool {
+	return &watch{api: w.api, since: w.since, look: w.look, pace: everyLookPace, concerns: func(e work.Event) bool {
 		return e.Tree == work.TreeID(w.view.RootTaskID)
 	}}
 }
@@ -309,13 +192,12 @@ func (w *storyWaiter) look(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	w.view, w.about = view, nil
-	w.tasks = waiter{api: w.api, trees: map[work.TreeID]bool{}}
 	about := view.RootID
 	if view.Status == work.Draft {
 		about = view.Planner
 	}
 	if about != "" {
-		if w.about, err = w.tasks.current(ctx, string(about)); err != nil {
+		if w.about, err = currentAttempt(ctx, w.api, string(about)); err != nil {
 			return false, err
 		}
 	}
@@ -325,23 +207,7 @@ func (w *storyWaiter) look(ctx context.Context) (bool, error) {
 	case w.leaves != "" && view.Status != w.leaves:
 		return true, nil
 	}
-	return w.rests(ctx)
-}
-
-// rests is true when nothing automatic is left to happen to the story.
-func (w *storyWaiter) rests(ctx context.Context) (bool, error) {
-	switch w.view.Status {
-	case work.ReviewReady, work.Shippable, work.Deployed, work.DeployFailed, work.StoryCancelled:
-		return true, nil
-	case work.Shipping:
-		m, err := w.conflicted(ctx)
-		return m != nil, err
-	case work.Draft, work.InProgress, work.Validating, work.NeedsFix:
-	}
-	if w.about == nil {
-		return true, nil
-	}
-	return w.tasks.rests(ctx, w.about)
+	return view.Rests, nil
 }
 
 // conflicted is the landing of a ship that a conflict has paused, or nil.

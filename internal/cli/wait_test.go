@@ -23,82 +23,22 @@ func task(id, state string, change ...func(*app.TaskView)) *app.TaskView {
 	return v
 }
 
-func child(v *app.TaskView)     { v.ParentTaskID = "p" }
-func draft(v *app.TaskView)     { v.Draft = true }
-func dependent(v *app.TaskView) { v.DependsOn = []work.Position{"d"} }
-func merging(v *app.TaskView)   { v.MergeID = "m" }
-
-func leaf(state string) *app.TreeNode { return &app.TreeNode{Task: &task("c", state).Task} }
-
-// TestRests: what is waited for, by state. A task that rests ends the wait at
-// once; any other one is followed until the time is up.
-func TestRests(t *testing.T) {
+// TestWaitUntilItRests: a task that rests ends the wait at once; any other one is
+// followed until the time is up.
+func TestWaitUntilItRests(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name   string
-		task   *app.TaskView
-		others []*app.TaskView
-		below  []*app.TreeNode
-		judges []string
-		moved  string // where the tree shows the task, when not where it was
-		merge  work.MergeStatus
-		code   int
+		state string
+		code  int
 	}{
-		{name: "pending", task: task("a", "PENDING"), code: 0},
-		{name: "pending draft child", task: task("a", "PENDING", child, draft), code: 0},
-		{name: "pending child of a running parent", task: task("a", "PENDING", child), others: []*app.TaskView{task("p", "RUNNING")}, code: 7},
-		{name: "pending child of a parent that asks", task: task("a", "PENDING", child), others: []*app.TaskView{task("p", "BLOCKED/question")}, code: 0},
-		{name: "pending child of a failed parent", task: task("a", "PENDING", child), others: []*app.TaskView{task("p", "FAILED")}, code: 0},
-		{name: "queued", task: task("a", "QUEUED/slot"), code: 7},
-		{name: "queued for a retry", task: task("a", "QUEUED/retry"), code: 7},
-		{name: "paused", task: task("a", "QUEUED/paused"), code: 0},
-		{name: "behind a running one", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "RUNNING")}, code: 7},
-		{name: "behind one that asks", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "BLOCKED/question")}, code: 0},
-		{name: "behind one that was never started", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "PENDING")}, code: 0},
-		{name: "behind one that has just failed", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "FAILED")}, code: 7},
-		{name: "behind one that is ready", task: task("a", "QUEUED/dependencies", dependent), others: []*app.TaskView{task("d", "READY/person")}, code: 7},
-		{name: "sibling behind one that is ready", task: task("a", "QUEUED/dependencies", dependent, child), others: []*app.TaskView{task("d", "READY/person")}, code: 0},
-		{name: "running", task: task("a", "RUNNING"), code: 7},
-		{name: "question", task: task("a", "BLOCKED/question"), code: 0},
-		{name: "conflict", task: task("a", "BLOCKED/conflict"), code: 0},
-		{name: "conflicted landing", task: task("a", "BLOCKED/conflict", merging), merge: work.MergeConflicted, code: 0},
-		{name: "continued landing", task: task("a", "BLOCKED/conflict", merging), merge: work.MergeRunning, code: 7},
-		{name: "children at work", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{leaf("READY/person"), leaf("RUNNING")}, code: 7},
-		{name: "children under review", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{leaf("READY/judges")}, code: 7},
-		{name: "children that need a person", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{leaf("READY/person"), leaf("QUEUED/dependencies"), leaf("COMPLETED")}, code: 0},
-		{name: "a failed child", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{leaf("FAILED")}, code: 0},
-		{name: "children that have just ended", task: task("a", "BLOCKED/children"), moved: "READY/gates", below: []*app.TreeNode{leaf("COMPLETED")}, code: 7},
-		{name: "grandchildren at work", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{{Task: leaf("BLOCKED/children").Task, Children: []*app.TreeNode{leaf("RUNNING")}}}, code: 7},
-		{name: "gates", task: task("a", "READY/gates"), code: 7},
-		{name: "judges", task: task("a", "READY/judges"), code: 7},
-		{name: "a judge at work", task: task("a", "READY/judges"), judges: []string{"BLOCKED/question", "RUNNING"}, code: 7},
-		{name: "a judge that asks", task: task("a", "READY/judges"), judges: []string{"BLOCKED/question", "COMPLETED"}, code: 0},
-		{name: "judges that have just spoken", task: task("a", "READY/judges"), judges: []string{"COMPLETED"}, code: 7},
-		{name: "a child whose judge asks", task: task("a", "BLOCKED/children"), below: []*app.TreeNode{{Task: leaf("READY/judges").Task, Judges: []*work.Task{&task("j", "BLOCKED/question").Task}}}, code: 0},
-		{name: "integration", task: task("a", "READY/integration"), code: 7},
-		{name: "landing", task: task("a", "READY/landing"), code: 7},
-		{name: "person", task: task("a", "READY/person"), code: 0},
-		{name: "completed", task: task("a", "COMPLETED"), code: 0},
-		{name: "failed", task: task("a", "FAILED"), code: 8},
-		{name: "timed out", task: task("a", "TIMED_OUT"), code: 8},
-		{name: "budget exceeded", task: task("a", "BUDGET_EXCEEDED"), code: 8},
-		{name: "cancelled", task: task("a", "CANCELLED"), code: 8},
+		{"PENDING", 0}, {"QUEUED/slot", 7}, {"RUNNING", 7}, {"BLOCKED/question", 0}, {"READY/judges", 7}, {"READY/person", 0},
+		{"COMPLETED", 0}, {"FAILED", 8}, {"TIMED_OUT", 8}, {"BUDGET_EXCEEDED", 8}, {"CANCELLED", 8},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(tt.state, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				api := &fake{
-					tasks:  append(tt.others, tt.task),
-					tree:   &app.TreeNode{Task: &tt.task.Task, Children: tt.below},
-					merges: []*work.Merge{{ID: "m", Status: tt.merge}},
-				}
-				for _, state := range tt.judges {
-					api.tree.Judges = append(api.tree.Judges, &task("j", state).Task)
-				}
-				if tt.moved != "" {
-					api.tree.Task = &task("a", tt.moved).Task
-				}
+				api := &fake{tasks: []*app.TaskView{task("a", tt.state)}}
 				began := time.Now()
 				r := run(t.Context(), api, nil, "task", "wait", "a", "--timeout", "1h")
 				if r.code != tt.code {
@@ -107,14 +47,27 @@ func TestRests(t *testing.T) {
 				if waited := time.Since(began); waited != 0 && tt.code != 7 || waited != time.Hour && tt.code == 7 {
 					t.Errorf("waited %s", waited)
 				}
-				if tt.code == 7 && (r.out != "" || !strings.HasPrefix(r.err, "error: task a is still "+string(tt.task.State))) {
+				state, _, _ := strings.Cut(tt.state, "/")
+				if tt.code == 7 && (r.out != "" || !strings.HasPrefix(r.err, "error: task a is still "+state)) {
 					t.Errorf("out %q, errors %q", r.out, r.err)
 				}
-				if tt.code != 7 && !strings.HasPrefix(r.out, "a  "+string(tt.task.State)) {
+				if tt.code != 7 && !strings.HasPrefix(r.out, "a  "+state) {
 					t.Errorf("out %q", r.out)
 				}
 			})
 		})
+	}
+}
+
+// TestWaitHearsOtherTrees: what waits for a task of another tree may rest once that
+// one does.
+func TestWaitHearsOtherTrees(t *testing.T) {
+	t.Parallel()
+	a := task("a", "QUEUED/dependencies")
+	api := &fake{tasks: []*app.TaskView{a}}
+	api.stream = []step{{do: func() { a.Rests = true }, event: work.Event{Seq: 8, Tree: "other"}}}
+	if r := run(t.Context(), api, nil, "task", "wait", "a"); r.code != 0 || !strings.HasPrefix(r.out, "a  QUEUED") {
+		t.Errorf("%+v", r)
 	}
 }
 

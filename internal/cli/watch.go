@@ -20,7 +20,7 @@ type watch struct {
 	look     func(ctx context.Context) (over bool, err error)
 	concerns func(e work.Event) bool
 	heard    func(e work.Event) error // is told every event that concerns it; may be nil
-	pace     time.Duration            // at most one look in this time; 0: one for every event
+	pace     func() time.Duration     // at most one look in this time; nil or 0: one for every event
 
 	begun bool
 	seq   int64       // the last event that was seen
@@ -105,7 +105,7 @@ func (w *watch) once(ctx context.Context) error {
 		if w.early() {
 			if !owed {
 				owed = true
-				timer.Reset(w.pace) // ends the stream, and the look follows
+				timer.Reset(w.pace()) // ends the stream, and the look follows
 			}
 			continue
 		}
@@ -123,15 +123,19 @@ func (w *watch) once(ctx context.Context) error {
 
 func (w *watch) lookNow(ctx context.Context) (bool, error) {
 	over, err := w.look(ctx)
-	if w.pace > 0 {
-		w.rest = time.NewTimer(w.pace)
+	w.rest = nil
+	if err != nil || w.pace == nil {
+		return over, err
+	}
+	if pace := w.pace(); pace > 0 {
+		w.rest = time.NewTimer(pace)
 	}
 	return over, err
 }
 
 // early is true while the last look was a moment ago.
 func (w *watch) early() bool {
-	if w.pace == 0 {
+	if w.rest == nil {
 		return false
 	}
 	select {

@@ -251,6 +251,10 @@ func (s *sim) explain(tree *work.Tree, t *work.Task, inbox []work.Item) {
 	if !ok {
 		s.fail("%s is %s(%s), and nothing will happen to it", t.ID, t.State, t.BlockedOn)
 	}
+	x := live(tree, t.ID, work.AgentRun, work.SubmitRun) // gates may run on over what a person was called for
+	if rests, on := tree.Rests(t); rests && len(on) == 0 && !t.State.Ended() && x != nil && x.Stopping == "" {
+		s.fail("%s is %s(%s) and said to rest, with a run that is not over", t.ID, t.State, t.BlockedOn)
+	}
 }
 
 func (s *sim) queuedOn(tree *work.Tree, t *work.Task) bool {
@@ -389,10 +393,28 @@ func (s *sim) calmly() {
 	}
 }
 
+// rests: when all is quiet, everything is said to rest.
+func (s *sim) rests(tree *work.Tree) {
+	for _, t := range tree.Tasks() {
+		rests, on := tree.Rests(t)
+		for i := 0; rests && i < len(on); i++ {
+			holds, more := s.tree(work.TreeID(on[i])).Holds(on[i])
+			rests, on = holds, append(on, more...)
+		}
+		if !rests {
+			s.fail("%s is %s(%s) when all is quiet, and said not to rest", t.ID, t.State, t.BlockedOn)
+		}
+	}
+	if tree.Story != nil && !tree.StoryRests() && (tree.Story.Status != work.Shipping || len(work.Inbox(tree)) == 0) {
+		s.fail("the story is %s when all is quiet, and said not to rest", tree.Story.Status)
+	}
+}
+
 // finish: each tree is over, or waits for a person, or for a tree that does.
 func (s *sim) finish() {
 	for _, tree := range s.trees {
 		s.settled(tree)
+		s.rests(tree)
 		open := false
 		for _, t := range tree.Tasks() {
 			if t.SupersededBy != "" || t.State.Ended() || t.State == work.Pending {

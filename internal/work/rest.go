@@ -1,0 +1,111 @@
+package work
+
+import "slices"
+
+// Rests says whether nothing automatic is left to happen to the place of a task: it
+// has ended, or all of it waits for a person. Where that hangs on places in other
+// trees as well, it names them: it rests if each of them Holds.
+func (t *Tree) Rests(task *Task) (rests bool, on []Position) {
+	current := t.Current(task.Position())
+	switch {
+	case current.State == Pending && current.ParentTaskID != "" && !current.Draft:
+		return t.Rests(t.Task(current.ParentTaskID)) // whose run it waits for
+	case current.Waiting(Queued, OnDependencies):
+		return t.dependenciesRest(current)
+	}
+	return !t.moves(current), nil
+}
+
+// Holds says the same of a place for a task in another tree that waits for it. Work
+// that is done, and an end, let that task go on.
+func (t *Tree) Holds(pos Position) (holds bool, on []Position) {
+	current := t.Current(pos)
+	if current == nil || current.State == Ready || current.State.Ended() {
+		return false, nil
+	}
+	return t.Rests(current)
+}
+
+// moves is true while something automatic goes on at a task or below. What waits
+// for siblings moves only if they do.
+func (t *Tree) moves(task *Task) bool {
+	switch task.State {
+	case Running:
+		return true
+	case Queued:
+		return task.BlockedOn != OnDependencies && task.BlockedOn != OnPaused
+	case Ready:
+		return task.BlockedOn != OnPerson && (task.BlockedOn != OnJudges || t.judgesMove(task))
+	case Blocked:
+		if m := t.OpenMerge(task.ID); m != nil && m.Status == MergeRunning {
+			return true // its conflict has been settled
+		}
+		for child := range t.unsettled(task.ID) {
+			if t.moves(child) {
+				return true
+			}
+		}
+	case Pending, Completed, Failed, TimedOut, BudgetExceeded, Cancelled:
+	}
+	return false
+}
+
+// judgesMove is false when one of the judges has asked something and no other one
+// moves: the next are not asked before.
+func (t *Tree) judgesMove(task *Task) bool {
+	judges := t.JudgesOf(task.ID)
+	return slices.ContainsFunc(judges, t.moves) ||
+		!slices.ContainsFunc(judges, func(j *Task) bool { return j.Waiting(Blocked, OnQuestion) })
+}
+
+// dependenciesRest: what waits for others rests when all those do that it still
+// waits for.
+func (t *Tree) dependenciesRest(task *Task) (rests bool, on []Position) {
+	for _, d := range task.DependsOn {
+		if o, outer := t.Outer[d]; outer {
+			if o.State != Ready && o.State != Completed {
+				on = append(on, d)
+			}
+			continue
+		}
+		c := t.Current(d)
+		if c == nil || c.State == Completed {
+			continue
+		}
+		holds, more := t.Rests(c)
+		if !holds {
+			return false, nil
+		}
+		rests, on = true, append(on, more...)
+	}
+	return rests || len(on) > 0, on
+}
+
+// ShipPaused is true while a ship waits until somebody has resolved the conflict of
+// its landing.
+func (t *Tree) ShipPaused() bool {
+	if t.Story == nil || t.Story.Status != Shipping || t.Story.Ship.Step != ShipLand {
+		return false
+	}
+	m := t.Merge(t.Story.Ship.MergeID)
+	return m != nil && m.Status == MergeConflicted
+}
+
+// StoryRests says whether nothing automatic is left to happen to the tree's story:
+// it has ended, or waits for a person.
+func (t *Tree) StoryRests() bool {
+	about := t.Current(t.Root())
+	switch t.Story.Status {
+	case ReviewReady, Shippable, Deployed, DeployFailed, StoryCancelled:
+		return true
+	case Shipping:
+		return t.ShipPaused()
+	case Draft:
+		if about = t.Planning(); about == nil {
+			return true
+		}
+	case InProgress, Validating, NeedsFix:
+	}
+	rests, on := t.Rests(about)
+	return rests && len(on) == 0 // a story's root waits for no other tree
+}
