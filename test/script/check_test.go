@@ -37,16 +37,14 @@ func (w *world) check() (found []string) {
 			return []string{err.Error()}
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*limit) // some scripts leave a thousand tasks
 	defer cancel()
 	api := client.New(w.url, w.token(), http.DefaultClient)
 	if err := w.checkEvents(ctx); err != nil {
 		report("%v", err)
 	}
-	tasks, err := w.checkTasks(ctx, api, report)
-	if err != nil {
-		report("%v", err)
-	}
+	tasks, wrong := w.settledTasks(ctx, api)
+	found = append(found, wrong...)
 	w.checkWorkspaces(ctx, api, tasks, report)
 	vaults, _ := filepath.Glob(w.path("data/vaults/*.git"))
 	for _, vault := range vaults {
@@ -58,37 +56,46 @@ func (w *world) check() (found []string) {
 	return found
 }
 
-// checkEvents reads the event stream from its beginning to its end.
-func (w *world) checkEvents(ctx context.Context) error {
+// readEvents gives the numbers of an event stream, as long as more are wanted.
+func (w *world) readEvents(ctx context.Context, query string, each func(id int64) (more bool)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	read := func(query string, each func(id int64) (more bool)) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/api/events"+query, http.NoBody)
-		if err != nil {
-			return err
-		}
-		req.Header.Set("Authorization", "Bearer "+w.token())
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return fmt.Errorf("the server does not answer: %w", err)
-		}
-		defer resp.Body.Close()
-		lines := bufio.NewScanner(resp.Body)
-		lines.Buffer(nil, 64<<20)
-		for lines.Scan() {
-			text, ok := strings.CutPrefix(lines.Text(), "id: ")
-			if id, err := strconv.ParseInt(text, 10, 64); ok && err == nil && !each(id) {
-				return nil
-			}
-		}
-		return fmt.Errorf("the event stream has ended: %w", lines.Err())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/api/events"+query, http.NoBody)
+	if err != nil {
+		return err
 	}
-	last, before := int64(0), int64(0)
-	if err := read("", func(id int64) bool { last = id; return false }); err != nil {
+	req.Header.Set("Authorization", "Bearer "+w.token())
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("the server does not answer: %w", err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		text, ok := strings.CutPrefix(lines.Text(), "id: ")
+		if id, err := strconv.ParseInt(text, 10, 64); ok && err == nil && !each(id) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the event stream has ended: %w", lines.Err())
+}
+
+// lastEvent is the number of the event that came last.
+func (w *world) lastEvent(ctx context.Context) (last int64, err error) {
+	err = w.readEvents(ctx, "", func(id int64) bool { last = id; return false })
+	return last, err
+}
+
+// checkEvents reads the event stream from its beginning to its end.
+func (w *world) checkEvents(ctx context.Context) error {
+	last, err := w.lastEvent(ctx)
+	if err != nil {
 		return err
 	}
 	var gap error
-	err := read("?after=0", func(id int64) bool {
+	before := int64(0)
+	err = w.readEvents(ctx, "?after=0", func(id int64) bool {
 		if id != before && id != before+1 { // a beat repeats the last one
 			gap = fmt.Errorf("after event %d comes %d", before, id)
 		}
@@ -99,6 +106,29 @@ func (w *world) checkEvents(ctx context.Context) error {
 		return gap
 	}
 	return err
+}
+
+// settledTasks checks the tasks, and again while something has happened meanwhile: a
+// script may leave tasks at work, and what was read before and after an event does not
+// belong together.
+func (w *world) settledTasks(ctx context.Context, api app.API) (known map[string]bool, found []string) {
+	for {
+		found = nil
+		report := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+		before, err := w.lastEvent(ctx)
+		if err == nil {
+			known, err = w.checkTasks(ctx, api, report)
+		}
+		if err != nil {
+			report("%v", err)
+		}
+		if len(found) == 0 || ctx.Err() != nil {
+			return known, found
+		}
+		if after, err := w.lastEvent(ctx); err != nil || after == before {
+			return known, found
+		}
+	}
 }
 
 // checkTasks holds every task to what a person may expect of it.
@@ -143,7 +173,10 @@ func (w *world) checkTasks(ctx context.Context, api app.API, report func(string,
 		}
 	}
 	for _, p := range w.leftovers() {
-		if x, err := api.Execution(ctx, p.execution); err != nil || !x.Live() {
+		if x, err := api.Execution(ctx, p.execution); err == nil && x.Live() {
+			continue
+		}
+		if slices.Contains(w.leftovers(), p) { // else it has ended with its execution, just now
 			report("left of an execution that is over: %s", p)
 		}
 	}
@@ -205,7 +238,7 @@ func calledOff(ctx context.Context, api app.API, t *work.Task) bool {
 
 // reclaimLimit is how long what a removed task has left may still be there: it
 // goes after the answer.
-const reclaimLimit = 10 * time.Second
+const reclaimLimit = limit / 2
 
 // checkWorkspaces: what is there belongs to a task or to a paused landing.
 func (w *world) checkWorkspaces(ctx context.Context, api app.API, tasks map[string]bool, report func(string, ...any)) {

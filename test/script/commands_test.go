@@ -199,16 +199,14 @@ func find(ts *testscript.TestScript, path string) (string, bool) {
 	return string(data), true
 }
 
-const untilLimit = 30 * time.Second
-
 func until(ts *testscript.TestScript, args []string) {
-	for end := time.Now().Add(untilLimit); ; time.Sleep(30 * time.Millisecond) {
+	for end := time.Now().Add(limit); ; time.Sleep(30 * time.Millisecond) {
 		err := ts.Exec(args[0], args[1:]...)
 		if err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			ts.Fatalf("not within %s: %v", untilLimit, err)
+			ts.Fatalf("not within %s: %v", limit, err)
 		}
 	}
 }

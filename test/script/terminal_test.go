@@ -48,7 +48,7 @@ func terminal(ts *testscript.TestScript, args []string) {
 	ts.Check(err)
 	err = s.play(ts.ReadFile(args[1]))
 	s.kill()
-	all := s.screen.String()
+	all := s.printed()
 	_, _ = ts.Stderr().Write([]byte(all))
 	left := erased.ReplaceAll([]byte(strings.ReplaceAll(all, "\r\n", "\n")), nil)
 	_, _ = ts.Stdout().Write(sequences.ReplaceAll(left, nil))
@@ -111,7 +111,7 @@ func startSession(columns, rows int, environ []string, dir string, argv []string
 		_ = c.Wait()
 		select {
 		case <-read:
-		case <-time.After(time.Second): // a child may hold the terminal
+		case <-time.After(10 * time.Second): // a child may hold the terminal
 		}
 		close(s.ended)
 	}()
@@ -158,7 +158,7 @@ func (s *session) see(pattern string) error {
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(untilLimit); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		s.mu.Lock()
 		text := sequences.ReplaceAllFunc(s.screen.Bytes()[s.seen:], func(found []byte) []byte { return bytes.Repeat([]byte{0}, len(found)) })
 		s.mu.Unlock()
@@ -168,9 +168,16 @@ func (s *session) see(pattern string) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("not within %s; since what was seen last there is:\n%s", untilLimit, text)
+			return fmt.Errorf("not within %s; since what was seen last there is:\n%s", limit, text)
 		}
 	}
+}
+
+// printed is all that it has printed so far.
+func (s *session) printed() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.screen.String()
 }
 
 // squeeze leaves zero bytes and carriage returns out, and tells for each index
@@ -187,8 +194,8 @@ func squeeze(text []byte) (out []byte, at []int) {
 func (s *session) exits(code string) error {
 	select {
 	case <-s.ended:
-	case <-time.After(untilLimit):
-		return fmt.Errorf("it has not ended within %s", untilLimit)
+	case <-time.After(limit):
+		return fmt.Errorf("it has not ended within %s", limit)
 	}
 	if got := s.process.ProcessState.ExitCode(); strconv.Itoa(got) != code {
 		return fmt.Errorf("it has ended with exit code %d", got)
