@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/claudomator/claudomator/internal/work"
@@ -17,10 +16,18 @@ type Disk interface {
 	Measure(ctx context.Context) (Measured, error)
 }
 
-// Measured is what lies in the data folder, by the names it has there; sizes are
-// bytes that are allocated on the disk.
+// Workspace names one by whose it is: exactly one is set.
+type Workspace struct {
+	Task      work.TaskID
+	Execution work.ExecutionID // one that is not its task's own work, as a judge's
+	Merge     work.MergeID     // with a conflict
+}
+
+// Measured is what lies in the data folder; sizes are bytes that are allocated on
+// the disk.
 type Measured struct {
-	Workspaces  map[string]int64 // by name: a task, x-EXECUTION, m-MERGE, or what a broken one has left
+	Workspaces  map[Workspace]int64
+	SetAside    map[Workspace]int64 // what broken ones have left; under none what is of nobody
 	Transcripts map[work.ExecutionID]int64
 	Vaults      map[work.ProjectID]int64
 	Bin         int64
@@ -163,7 +170,7 @@ func (s *Service) taskDisk(ctx context.Context, m Measured, out *DiskUse) error 
 			continue
 		}
 		row.TaskID, row.Name, row.State, row.ProjectID = id, t.Name, t.State, t.ProjectID
-		if bytes, there := m.Workspaces[string(id)]; there && Over(t) {
+		if bytes, there := m.Workspaces[Workspace{Task: id}]; there && Over(t) {
 			row.ReclaimAt = t.UpdatedAt.Add(m.Retention.Workspaces)
 			out.Reclaimable += bytes
 		}
@@ -187,12 +194,14 @@ func (s *Service) sums(ctx context.Context, m Measured) (map[work.TaskID]*TaskDi
 		}
 		return sums[id]
 	}
-	for name, bytes := range m.Workspaces {
-		id, err := s.taskOfWorkspace(ctx, name)
-		if err != nil {
-			return nil, err
+	for _, sizes := range []map[Workspace]int64{m.Workspaces, m.SetAside} {
+		for w, bytes := range sizes {
+			id, err := s.taskOfWorkspace(ctx, w)
+			if err != nil {
+				return nil, err
+			}
+			of(id).Workspace += bytes
 		}
-		of(id).Workspace += bytes
 	}
 	for x, bytes := range m.Transcripts {
 		id, err := s.taskOfExecution(ctx, x)
@@ -216,21 +225,19 @@ func (s *Service) task(ctx context.Context, id work.TaskID) (*work.Task, error) 
 	return t, nil
 }
 
-// taskOfWorkspace finds whose a folder of workspaces is: a task's own, one of an
-// execution that judges, one of a landing's conflict, or what was set aside.
-func (s *Service) taskOfWorkspace(ctx context.Context, name string) (work.TaskID, error) {
-	name, _, _ = strings.Cut(strings.TrimPrefix(name, "."), ".")
-	if id, ok := strings.CutPrefix(name, "x-"); ok {
-		return s.taskOfExecution(ctx, work.ExecutionID(id))
-	}
-	if id, ok := strings.CutPrefix(name, "m-"); ok {
-		m, err := s.o.Lookup.Merge(ctx, id)
+// taskOfWorkspace is the task that a workspace is of, "" when there is none.
+func (s *Service) taskOfWorkspace(ctx context.Context, w Workspace) (work.TaskID, error) {
+	switch {
+	case w.Execution != "":
+		return s.taskOfExecution(ctx, w.Execution)
+	case w.Merge != "":
+		m, err := s.o.Lookup.Merge(ctx, string(w.Merge))
 		if err != nil {
 			return "", unlessMissing(err)
 		}
 		return m.TaskID, nil
 	}
-	return work.TaskID(name), nil
+	return w.Task, nil
 }
 
 func (s *Service) taskOfExecution(ctx context.Context, id work.ExecutionID) (work.TaskID, error) {

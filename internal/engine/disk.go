@@ -23,7 +23,8 @@ type Disk struct {
 // Measure implements app.Disk.
 func (d Disk) Measure(ctx context.Context) (app.Measured, error) {
 	out := app.Measured{
-		Workspaces: map[string]int64{}, Transcripts: map[work.ExecutionID]int64{}, Vaults: map[work.ProjectID]int64{}, Retention: d.Retention,
+		Workspaces: map[app.Workspace]int64{}, SetAside: map[app.Workspace]int64{},
+		Transcripts: map[work.ExecutionID]int64{}, Vaults: map[work.ProjectID]int64{}, Retention: d.Retention,
 	}
 	s := newSurveyor()
 	for _, name := range d.databaseFiles() {
@@ -37,7 +38,13 @@ func (d Disk) Measure(ctx context.Context) (app.Measured, error) {
 		dir := filepath.Join(d.DataDir, entry.Name())
 		switch entry.Name() {
 		case "workspaces":
-			s.each(ctx, dir, func(name string, bytes int64) { out.Workspaces[name] = bytes })
+			s.each(ctx, dir, func(name string, bytes int64) {
+				if w, ok := workspaceOf(name); ok {
+					out.Workspaces[w] = bytes
+				} else {
+					out.SetAside[w] += bytes
+				}
+			})
 		case "transcripts":
 			s.each(ctx, dir, func(name string, bytes int64) {
 				out.Transcripts[work.ExecutionID(strings.TrimSuffix(name, ".jsonl"))] = bytes
@@ -71,6 +78,42 @@ func (d Disk) databaseFiles() []string {
 		return nil
 	}
 	return []string{d.Database, d.Database + "-wal", d.Database + "-shm"}
+}
+
+func (e *Engine) workspace(w app.Workspace) string {
+	return filepath.Join(e.o.DataDir, "workspaces", folder(w))
+}
+func (e *Engine) mergeDir(id work.MergeID) string { return e.workspace(app.Workspace{Merge: id}) }
+func (e *Engine) binDir() string                  { return filepath.Join(e.o.DataDir, "bin") }
+
+// folder is the name of a workspace's folder.
+func folder(w app.Workspace) string {
+	switch {
+	case w.Execution != "":
+		return "x-" + string(w.Execution)
+	case w.Merge != "":
+		return "m-" + string(w.Merge)
+	}
+	return string(w.Task)
+}
+
+// workspaceOf tells which workspace has a folder's name. It is not ok for what was
+// set aside of one (internal/git begins such names with a dot), and for what is of
+// nobody: then w is empty.
+func workspaceOf(name string) (w app.Workspace, ok bool) {
+	of, aside := strings.CutPrefix(name, ".")
+	if aside {
+		of, _, _ = strings.Cut(of, ".")
+	}
+	switch kind, id, two := strings.Cut(of, "-"); {
+	case !two:
+		w.Task = work.TaskID(of)
+	case kind == "x":
+		w.Execution = work.ExecutionID(id)
+	case kind == "m":
+		w.Merge = work.MergeID(id)
+	}
+	return w, !aside && w != app.Workspace{}
 }
 
 // surveyor adds up what files take on the disk. What has several names counts

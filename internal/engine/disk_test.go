@@ -34,6 +34,10 @@ func TestMeasure(t *testing.T) {
 	file(in("claudomator.db-wal"), mib)
 	file(in("workspaces/a/d/big"), 3*mib)
 	file(in("workspaces/b/x"), 1)
+	file(in("workspaces/x-c/x"), mib)
+	file(in("workspaces/.a.old-git/x"), mib)
+	file(in("workspaces/.a.unreadable-git-7/x"), mib)
+	file(in("workspaces/of-nobody"), mib)
 	file(in("transcripts/e.jsonl"), 2*mib)
 	file(in("vaults/p.git/pack"), 4*mib)
 	file(in("bin/c-1/x"), mib)
@@ -58,20 +62,51 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ got, want int64 }{
-		"a": {m.Workspaces["a"], 3 * mib}, "b": {m.Workspaces["b"], 0}, "transcript": {m.Transcripts["e"], 2 * mib}, "vault": {m.Vaults["p"], 4 * mib},
+		"a": {m.Workspaces[app.Workspace{Task: "a"}], 3 * mib}, "b": {m.Workspaces[app.Workspace{Task: "b"}], 0},
+		"a judge's": {m.Workspaces[app.Workspace{Execution: "c"}], mib}, "of nobody": {m.SetAside[app.Workspace{}], mib},
+		"set aside": {m.SetAside[app.Workspace{Task: "a"}], 2 * mib}, "transcript": {m.Transcripts["e"], 2 * mib}, "vault": {m.Vaults["p"], 4 * mib},
 		"bin": {m.Bin, mib}, "database": {m.Database, 2 * mib}, "other": {m.Other, mib},
 	} {
 		if c.got < c.want || c.got > c.want+mib/2 { // folders and blocks take a bit more
 			t.Errorf("%s: %d bytes, want a bit more than %d", name, c.got, c.want)
 		}
 	}
-	if m.Binned != 1 || m.Free <= 0 || m.Size < m.Free || m.Partial || len(m.Workspaces) != 2 {
+	if m.Binned != 1 || m.Free <= 0 || m.Size < m.Free || m.Partial || len(m.Workspaces) != 3 || len(m.SetAside) != 2 {
 		t.Errorf("%+v", m)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := disk.Measure(ended); work.CodeOf(err) != work.Timeout {
 		t.Errorf("nobody waits for it any more: %v", err)
+	}
+}
+
+// A workspace is found again by its folder's name; what is none is nobody's, or was
+// set aside of one.
+func TestWorkspaceNames(t *testing.T) {
+	t.Parallel()
+	const id = "fixbasket2345678"
+	for name, c := range map[string]struct {
+		of app.Workspace
+		ok bool
+	}{
+		id:                              {app.Workspace{Task: id}, true},
+		"x-" + id:                       {app.Workspace{Execution: id}, true},
+		"m-" + id:                       {app.Workspace{Merge: id}, true},
+		"." + id + ".old-git":           {app.Workspace{Task: id}, false},
+		".x-" + id + ".old-git":         {app.Workspace{Execution: id}, false},
+		".m-" + id + ".old-git":         {app.Workspace{Merge: id}, false},
+		"." + id + ".unreadable-git-17": {app.Workspace{Task: id}, false},
+		"." + id:                        {app.Workspace{Task: id}, false},
+		"y-" + id:                       {}, "lost-found": {}, "x-": {}, "m-": {}, "-": {}, ".": {}, "": {},
+	} {
+		of, ok := engine.WorkspaceOf(name)
+		if of != c.of || ok != c.ok {
+			t.Errorf("%q: %+v, %v", name, of, ok)
+		}
+		if folder := engine.Folder(of); ok && folder != name {
+			t.Errorf("%q has the folder %q", name, folder)
+		}
 	}
 }
 

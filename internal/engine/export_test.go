@@ -15,6 +15,8 @@ func (q *Queue) MeetTrouble() {
 }
 
 var (
-	BranchOf = branchOf
-	BaseRef  = baseRef
+	BranchOf    = branchOf
+	BaseRef     = baseRef
+	Folder      = folder
+	WorkspaceOf = workspaceOf
 )

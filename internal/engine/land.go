@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/git"
 	"github.com/claudomator/claudomator/internal/work"
 )
@@ -118,8 +119,7 @@ func (e *Engine) landing(ctx context.Context, f work.Effect) (*landing, error) {
 	return &l, err
 }
 
-func landingRef(id work.MergeID) string           { return "refs/claudomator/landing/" + string(id) }
-func (e *Engine) mergeDir(id work.MergeID) string { return e.workspace("m-" + string(id)) }
+func landingRef(id work.MergeID) string { return "refs/claudomator/landing/" + string(id) }
 
 var errTurn = errors.New("other landings of the project are before it")
 
@@ -267,10 +267,11 @@ func (e *Engine) reclaim(ctx context.Context, f work.Effect) error {
 		}
 		return discard(ctx, v, e.mergeDir(f.Merge), e.binDir())
 	}
-	release, err := e.claims.take(ctx, e.workspace(string(f.Task)))
+	dir := e.workspace(app.Workspace{Task: f.Task})
+	release, err := e.claims.take(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return discard(ctx, v, e.workspace(string(f.Task)), e.binDir())
+	return discard(ctx, v, dir, e.binDir())
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
@@ -57,23 +56,24 @@ func (e *Engine) Reclaim(ctx context.Context, emptyBin bool) (*app.Reclaimed, er
 // bin, and the size. What is in use stays: a run holds its workspace, and one that
 // begins waits until this is over.
 func (e *Engine) expire(ctx context.Context, name string, before time.Time) (task work.TaskID, bytes int64, err error) {
-	if strings.HasPrefix(name, ".") || strings.Contains(strings.TrimPrefix(name, throwAwayPrefix), "-") {
+	w, ok := workspaceOf(name)
+	if !ok || w.Merge != "" {
 		return "", 0, nil // set aside for a person; or of a merge: removed with it
 	}
-	dir := e.workspace(name)
+	dir := e.workspace(w)
 	release, _ := e.claims.try(dir)
 	if release == nil {
 		return "", 0, nil
 	}
 	defer release()
-	if id, ok := strings.CutPrefix(name, throwAwayPrefix); ok {
-		x, err := e.o.Tasks.Execution(ctx, id)
+	if w.Execution != "" {
+		x, err := e.o.Tasks.Execution(ctx, string(w.Execution))
 		if err != nil || x.Live() {
 			return "", 0, unlessUnknown(err)
 		}
 		return "", 0, e.throwAway(ctx, x.TreeID, x.ID)
 	}
-	t, err := e.o.Tasks.Task(ctx, work.TaskID(name))
+	t, err := e.o.Tasks.Task(ctx, w.Task)
 	if err != nil || t.UpdatedAt.After(before) {
 		return "", 0, unlessUnknown(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -48,7 +49,7 @@ func (e *Engine) recover(ctx context.Context) error {
 // judges, planners and retros, gates, deployments and smoke runs. A run that ends does
 // it itself; this is for one that was killed with its server.
 func (e *Engine) throwAway(ctx context.Context, tree work.TreeID, x work.ExecutionID) error {
-	dir := e.workspace(throwAwayPrefix + string(x))
+	dir := e.workspace(app.Workspace{Execution: x})
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

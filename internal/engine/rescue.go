@@ -79,10 +79,8 @@ func (v *Vaults) Kept(ctx context.Context, p work.Project) ([]app.Snapshot, erro
 // snapshotOf tells whose a reference of the vault is, and why it is there.
 func snapshotOf(prefix string, info git.SnapshotInfo) app.Snapshot {
 	task, last, _ := strings.Cut(strings.TrimPrefix(info.Ref, prefix), "/")
-	x := app.Snapshot{Ref: info.Ref, Commit: info.Commit, At: info.At, TaskID: work.TaskID(task)}
-	if strings.Contains(task, "-") {
-		x.TaskID = "" // of a judge, of gates, or of a landing's conflict
-	}
+	of, _ := workspaceOf(task)
+	x := app.Snapshot{Ref: info.Ref, Commit: info.Commit, At: info.At, TaskID: of.Task} // none of a judge, of gates, or of a landing's conflict
 	subject, _, _ := strings.Cut(info.Message, "\n")
 	switch {
 	case prefix == branchPrefix:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -95,9 +94,9 @@ func (r *run) carryOut(ctx context.Context) (end work.End) {
 	}
 	r.log = log
 	defer func() { end.LogBytes = log.close() }()
-	r.dir = r.e.workspace(string(r.plan.Task.ID))
+	r.dir = r.e.workspace(app.Workspace{Task: r.plan.Task.ID})
 	if r.plan.Detached {
-		r.dir = r.e.workspace(throwAwayPrefix + string(r.plan.Execution.ID))
+		r.dir = r.e.workspace(app.Workspace{Execution: r.plan.Execution.ID})
 	}
 	release, err := r.e.claims.take(ctx, r.dir) // nobody reclaims it until this is over
 	if err != nil {
@@ -408,9 +407,3 @@ func (e *Engine) parkable(id work.ExecutionID, end func()) (over func()) {
 		timer.Stop()
 	}
 }
-
-// throwAwayPrefix begins the name of a workspace that belongs to an execution.
-const throwAwayPrefix = "x-"
-
-func (e *Engine) workspace(name string) string { return filepath.Join(e.o.DataDir, "workspaces", name) }
-func (e *Engine) binDir() string               { return filepath.Join(e.o.DataDir, "bin") }

@@ -115,7 +115,7 @@ func (l *Buffer) String() string {
 // Measure finds a workspace and a transcript that belong to nothing, and a vault.
 func (Parts) Measure(context.Context) (app.Measured, error) {
 	return app.Measured{
-		Workspaces: map[string]int64{"gone": 4096}, Transcripts: map[work.ExecutionID]int64{"gone": 10}, Vaults: map[work.ProjectID]int64{"gone": 100},
+		Workspaces: map[app.Workspace]int64{{Task: "gone"}: 4096}, Transcripts: map[work.ExecutionID]int64{"gone": 10}, Vaults: map[work.ProjectID]int64{"gone": 100},
 		Bin: 7, Binned: 1, Database: 20, Other: 3, Free: 1000, Size: 5000,
 	}, nil
 }
