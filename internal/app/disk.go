@@ -145,10 +145,10 @@ func (s *Service) Disk(ctx context.Context) (*DiskUse, error) {
 // database does not know it.
 func (s *Service) known(ctx context.Context, id work.ProjectID) (*work.Project, error) {
 	p, err := s.o.Settings.Project(ctx, string(id))
-	if err != nil && work.CodeOf(err) == work.NotFound || err == nil && p.ID != id {
-		return &work.Project{}, nil
+	if err != nil || p.ID != id {
+		return &work.Project{}, work.UnlessMissing(err)
 	}
-	return p, err
+	return p, nil
 }
 
 // taskDisk sums up by task. What belongs to none that is there is one row.
@@ -220,7 +220,7 @@ func (s *Service) task(ctx context.Context, id work.TaskID) (*work.Task, error) 
 	}
 	t, err := s.o.Lookup.Task(ctx, id)
 	if err != nil {
-		return nil, unlessMissing(err)
+		return nil, work.UnlessMissing(err)
 	}
 	return t, nil
 }
@@ -233,7 +233,7 @@ func (s *Service) taskOfWorkspace(ctx context.Context, w Workspace) (work.TaskID
 	case w.Merge != "":
 		m, err := s.o.Lookup.Merge(ctx, string(w.Merge))
 		if err != nil {
-			return "", unlessMissing(err)
+			return "", work.UnlessMissing(err)
 		}
 		return m.TaskID, nil
 	}
@@ -243,16 +243,9 @@ func (s *Service) taskOfWorkspace(ctx context.Context, w Workspace) (work.TaskID
 func (s *Service) taskOfExecution(ctx context.Context, id work.ExecutionID) (work.TaskID, error) {
 	x, err := s.o.Lookup.Execution(ctx, string(id))
 	if err != nil {
-		return "", unlessMissing(err)
+		return "", work.UnlessMissing(err)
 	}
 	return x.TaskID, nil
-}
-
-func unlessMissing(err error) error {
-	if work.CodeOf(err) == work.NotFound {
-		return nil
-	}
-	return err
 }
 
 // ReclaimDisk moves the workspaces of tasks that are over to the bin, their work

@@ -54,7 +54,7 @@ func (e *Engine) Reclaim(ctx context.Context, emptyBin bool) (*app.Reclaimed, er
 // expire reclaims the workspace of a task that is over since before an instant,
 // and of an execution that is over. It gives the task whose workspace went to the
 // bin, and the size. What is in use stays: a run holds its workspace, and one that
-// begins waits until this is over.
+// begins waits until this is over; what is unknown is not ours to remove.
 func (e *Engine) expire(ctx context.Context, name string, before time.Time) (task work.TaskID, bytes int64, err error) {
 	w, ok := workspaceOf(name)
 	if !ok || w.Merge != "" {
@@ -69,13 +69,13 @@ func (e *Engine) expire(ctx context.Context, name string, before time.Time) (tas
 	if w.Execution != "" {
 		x, err := e.o.Tasks.Execution(ctx, string(w.Execution))
 		if err != nil || x.Live() {
-			return "", 0, unlessUnknown(err)
+			return "", 0, work.UnlessMissing(err)
 		}
 		return "", 0, e.throwAway(ctx, x.TreeID, x.ID)
 	}
 	t, err := e.o.Tasks.Task(ctx, w.Task)
 	if err != nil || t.UpdatedAt.After(before) {
-		return "", 0, unlessUnknown(err)
+		return "", 0, work.UnlessMissing(err)
 	}
 	project, err := e.over(ctx, t)
 	if err != nil || project == nil {
@@ -112,14 +112,5 @@ func (e *Engine) over(ctx context.Context, row *work.Task) (project *work.Projec
 		project = &p
 		return nil
 	})
-	return project, unlessUnknown(err)
-}
-
-// unlessUnknown takes away the error that says that there is no such thing: what
-// is unknown to us is not ours to remove.
-func unlessUnknown(err error) error {
-	if work.CodeOf(err) == work.NotFound {
-		return nil
-	}
-	return err
+	return project, work.UnlessMissing(err)
 }

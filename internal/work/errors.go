@@ -83,3 +83,12 @@ func CodeOf(err error) Code {
 	}
 	return Internal
 }
+
+// UnlessMissing is err, or nil where it says that there is no such thing: for who
+// can do without it.
+func UnlessMissing(err error) error {
+	if CodeOf(err) == NotFound {
+		return nil
+	}
+	return err
+}

@@ -111,6 +111,14 @@ func TestErrors(t *testing.T) {
 	if _, ok := AsError(io.EOF); ok {
 		t.Error("a foreign error is taken for ours")
 	}
+	for _, err := range []error{nil, wrapped, io.EOF} {
+		if got := UnlessMissing(err); !errors.Is(got, err) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	if err := UnlessMissing(fmt.Errorf("look: %w", Errorf(NotFound, "no such thing"))); err != nil {
+		t.Errorf("what is missing matters: %v", err)
+	}
 	if len(Codes()) != 10 {
 		t.Errorf("codes %v", Codes())
 	}
