@@ -14,27 +14,36 @@ func TestAfterLooksAtWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, text string
-		limits     Limits
+		stopped    bool
 		want       Outcome
 	}{
-		{"by itself", `echo limited >left; echo '{"End":"failure"}'; exit 1`, Limits{}, Limited},
-		{"stopped", `trap "echo limited >left; exit 1" TERM; while :; do sleep 0.01; done`, Limits{Wall: 200 * time.Millisecond}, Limited},
-		{"nothing left", `exit 1`, Limits{}, Failed},
+		{"by itself", `echo limited >left; echo '{"End":"failure"}'; exit 1`, false, Limited},
+		{"stopped", `trap "echo limited >left; exit 1" TERM; echo >ready; while :; do sleep 0.01; done`, true, Limited},
+		{"nothing left", `exit 1`, false, Failed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			job := testJob(t, tt.limits)
-			job.Dir = t.TempDir()
-			result, err := machineRunner(t).Run(t.Context(), job, SinkFunc(func(Event) {}), func(s *Session) (Program, error) {
-				return Program{Argv: []string{"sh", "-c", tt.text}, Line: readProtocol(s), After: func() {
-					if left, _ := os.ReadFile(filepath.Join(job.Dir, "left")); strings.TrimSpace(string(left)) == "limited" {
-						s.Emit(Event{Kind: KindLimit, Limit: &Limit{Kind: LimitUsage}})
-					}
-				}}, nil
+			inTime(t, func(wall time.Duration) (reached bool) {
+				limits := Limits{StopGrace: time.Minute}
+				if tt.stopped {
+					limits.Wall = wall
+				}
+				job := testJob(t, limits)
+				result, err := machineRunner(t).Run(t.Context(), job, SinkFunc(func(Event) {}), func(s *Session) (Program, error) {
+					return Program{Argv: []string{"sh", "-c", tt.text}, Line: readProtocol(s), After: func() {
+						if left, _ := os.ReadFile(filepath.Join(job.Dir, "left")); strings.TrimSpace(string(left)) == "limited" {
+							s.Emit(Event{Kind: KindLimit, Limit: &Limit{Kind: LimitUsage}})
+						}
+					}}, nil
+				})
+				if _, absent := os.Stat(filepath.Join(job.Dir, "ready")); tt.stopped && absent != nil {
+					return false
+				}
+				if err != nil || result.Outcome != tt.want {
+					t.Errorf("%+v, %v", result, err)
+				}
+				return true
 			})
-			if err != nil || result.Outcome != tt.want {
-				t.Errorf("%+v, %v", result, err)
-			}
 		})
 	}
 }

@@ -82,19 +82,21 @@ func TestClearPrivate(t *testing.T) {
 // result is told; as of a success that the agent itself takes back.
 func TestBackgroundWorkIsAWarning(t *testing.T) {
 	t.Parallel()
+	leaves, stays := Limits{Linger: time.Minute}, Limits{Linger: 100 * time.Millisecond, StopGrace: time.Minute}
 	for _, tt := range []struct {
 		name, text string
+		limits     Limits
 		warnings   int
 	}{
-		{"alone", `echo '{"End":"success"}'`, 0},
-		{"job left", `setsid sleep 3600 & echo '{"End":"success"}'`, 1},
-		{"success then failure", `echo '{"End":"success"}'; echo '{"End":"failure","Error":"no"}'; exit 1`, 1},
-		{"failure when stopped", `trap 'echo "{\"End\":\"failure\"}"; exit 1' TERM; echo '{"End":"success"}'; while :; do sleep 0.05; done`, 0},
-		{"stopped by us", `setsid sleep 3600 & echo '{"End":"success"}'; sleep 3600`, 0},
+		{"alone", `echo '{"End":"success"}'`, leaves, 0},
+		{"job left", `setsid sleep 3600 & echo '{"End":"success"}'`, leaves, 1},
+		{"success then failure", `echo '{"End":"success"}'; echo '{"End":"failure","Error":"no"}'; exit 1`, leaves, 1},
+		{"failure when stopped", `trap 'echo "{\"End\":\"failure\"}"; exit 1' TERM; echo '{"End":"success"}'; while :; do sleep 0.05; done`, stays, 0},
+		{"stopped by us", `setsid sleep 3600 & echo '{"End":"success"}'; sleep 3600`, stays, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			result, events := speak(t, Limits{Linger: 100 * time.Millisecond}, tt.text)
+			result, events := speak(t, tt.limits, tt.text)
 			if result.Outcome != Success || len(result.Warnings) != tt.warnings {
 				t.Errorf("%s, %q", result.Outcome, result.Warnings)
 			}

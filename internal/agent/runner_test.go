@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,7 +90,7 @@ func testRunner(t *testing.T) *Runner {
 
 func testJob(t *testing.T, limits Limits) Job {
 	t.Helper()
-	limits.StopGrace = 300 * time.Millisecond
+	limits.StopGrace = cmp.Or(limits.StopGrace, 300*time.Millisecond)
 	return Job{ID: fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid()), Dir: t.TempDir(), Limits: limits}
 }
 
@@ -116,7 +118,6 @@ func TestReports(t *testing.T) {
 		{"usage limit", `echo '{"Limit":{"kind":"usage","text":"until noon"}}'; exit 1`, Limits{}, Limited, "usage limit", "until noon"},
 		{"limit only near", `echo '{"Limit":{"kind":"warning"}}'; exit 1`, Limits{}, Failed, "exit status without a report", ""},
 		{"overload overcome", `echo '{"Limit":{"kind":"overload"}}'; echo '{"Say":"on I go"}'; exit 1`, Limits{}, Failed, "exit status without a report", ""},
-		{"overload for ever", `echo '{"Limit":{"kind":"overload"}}'; sleep 3600`, Limits{Silence: 200 * time.Millisecond}, Overloaded, "overload", "overload"},
 		{"budget", `echo '{"Usage":{"input":1},"Cost":2.5}'; sleep 3600`, Limits{BudgetUSD: 2}, BudgetExceeded, "budget spent", "reported cost of 2.50 USD, budget 2.00 USD"},
 		{"budget told at the end", `echo '{"Usage":{"input":1},"Cost":2.5}'; echo '{"End":"failure"}'; exit 1`, Limits{BudgetUSD: 2}, BudgetExceeded, "budget spent", "reported cost of 2.50 USD, budget 2.00 USD"},
 		{"budget kept", `echo '{"Usage":{"input":1},"Cost":2}{'; echo '{"Usage":{"input":1},"Cost":2}'; echo '{"End":"success"}'`, Limits{BudgetUSD: 2}, Success, "reported success", ""},
@@ -131,6 +132,20 @@ func TestReports(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestOverloadForEver(t *testing.T) {
+	t.Parallel()
+	inTime(t, func(silence time.Duration) (reached bool) {
+		result, events := speak(t, Limits{Silence: silence}, `echo '{"Limit":{"kind":"overload"}}'; sleep 3600`)
+		if len(events) == 0 {
+			return false
+		}
+		if result.Outcome != Overloaded || result.Rule != "overload" || result.Error != "overload" {
+			t.Errorf("%s by %q: %q", result.Outcome, result.Rule, result.Error)
+		}
+		return true
+	})
 }
 
 func TestResultHoldsWhatWasReported(t *testing.T) {
@@ -267,14 +282,33 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestStopStepsInOrder(t *testing.T) {
 	t.Parallel()
-	result, events := runProgram(t, Limits{Wall: 500 * time.Millisecond}, func(*Session) (Program, error) {
-		return Program{
-			Argv: []string{"sh", "-c", `trap 'echo int' INT; trap 'echo term; exit 0' TERM; while :; do sleep 0.05; done`},
-			Stop: []sandbox.StopStep{{Signal: syscall.SIGINT}, {Signal: syscall.SIGTERM, Grace: 5 * time.Second}},
-		}, nil
+	inTime(t, func(wall time.Duration) (reached bool) {
+		ready := filepath.Join(t.TempDir(), "ready")
+		result, events := runProgram(t, Limits{Wall: wall}, func(*Session) (Program, error) {
+			return Program{
+				Argv: []string{"sh", "-c", `trap 'echo int' INT; trap 'echo term; exit 0' TERM; echo >"$READY"; while :; do sleep 0.05; done`},
+				Env:  []string{"READY=" + ready},
+				Stop: []sandbox.StopStep{{Signal: syscall.SIGINT}, {Signal: syscall.SIGTERM, Grace: time.Minute}},
+			}, nil
+		})
+		if _, err := os.Stat(ready); err != nil {
+			return false
+		}
+		if result.Outcome != TimedOut || result.Facts.Exit != ExitZero || len(events) != 2 || events[0].Text != "int" || events[1].Text != "term" {
+			t.Errorf("result %+v, events %+v", result, events)
+		}
+		return true
 	})
-	if result.Outcome != TimedOut || result.Facts.Exit != ExitZero || len(events) != 2 || events[0].Text != "int" || events[1].Text != "term" {
-		t.Errorf("result %+v, events %+v", result, events)
+}
+
+// inTime tries with a time limit, and with a longer one where the program did not even
+// reach in it what the test is about.
+func inTime(t *testing.T, try func(limit time.Duration) (reached bool)) {
+	t.Helper()
+	for limit := 200 * time.Millisecond; !try(limit); limit *= 3 {
+		if limit > time.Minute {
+			t.Fatalf("the program does not get that far in %s", limit)
+		}
 	}
 }
 

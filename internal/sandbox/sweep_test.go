@@ -31,7 +31,7 @@ func TestSweepAfterServerKilled(t *testing.T) {
 	t.Parallel()
 	modes(t, func(t *testing.T, h *Host) {
 		noCgroup := h.machine.cgroup == ""
-		spec := shell(t, daemon(!noCgroup)+"sleep 3600 & sleep 3600")
+		spec := shell(t, daemon(!noCgroup)+"sleep 3600 & echo >ready; sleep 3600")
 		server := exec.Command(os.Args[0])
 		server.Env = append(os.Environ(), "SANDBOX_TEST_SERVER=1", "STATE="+h.dir, "RUN_ID="+spec.ID, "DIR="+spec.Dir, "TEXT="+spec.Argv[2])
 		if noCgroup {
@@ -46,7 +46,7 @@ func TestSweepAfterServerKilled(t *testing.T) {
 		}
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		file := filepath.Join(spec.Dir, "daemon")
-		eventually(t, "daemon runs", func() bool { _, err := os.Stat(file); return err == nil })
+		eventually(t, "all run", func() bool { _, err := os.Stat(filepath.Join(spec.Dir, "ready")); return err == nil })
 		_ = server.Process.Kill()
 		_ = server.Wait()
 		if line != "started <nil>\n" || !alive(t, file) {

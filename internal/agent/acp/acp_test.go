@@ -76,6 +76,12 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// patient is limits that a program which leaves by itself does not meet, on a busy
+// machine neither.
+func patient() agent.Limits {
+	return agent.Limits{Wall: 8 * time.Minute, Silence: 8 * time.Minute, StopGrace: time.Second, Linger: time.Minute}
+}
+
 // run does a job with the scripted agent, or with job.Command.
 func run(t *testing.T, script string, job agent.Job) (agent.Result, []agent.Event) {
 	t.Helper()
@@ -98,7 +104,7 @@ func runIn(ctx context.Context, t *testing.T, script string, job agent.Job) (age
 		job.Dir = t.TempDir()
 	}
 	if job.Limits.Wall == 0 {
-		job.Limits = agent.Limits{Wall: time.Minute, Silence: time.Minute, StopGrace: time.Second, Linger: time.Second}
+		job.Limits = patient()
 	}
 	var events []agent.Event
 	result, err := acp.New(runner, "acp", nil).Run(ctx, job, agent.SinkFunc(func(e agent.Event) { events = append(events, e) }))

@@ -59,7 +59,11 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r, _ := run(t, "forget: true\n"+tt.script, agent.Job{})
+			job := agent.Job{Limits: patient()}
+			if strings.HasPrefix(tt.script, "stay: true") {
+				job.Limits.Linger = time.Second
+			}
+			r, _ := run(t, "forget: true\n"+tt.script, job)
 			if r.Outcome != tt.outcome || !strings.Contains(r.Error, tt.words) || r.AgentFault != tt.fault {
 				t.Errorf("%s (%s): %q, fault %v", r.Outcome, r.Rule, r.Error, r.AgentFault)
 			}
@@ -83,19 +87,19 @@ func TestNoAgent(t *testing.T) {
 		outcome agent.Outcome
 		words   string
 	}{
-		{"ends at once", "echo hello", time.Minute, agent.Failed, "hello"},
+		{"ends at once", "echo hello", 8 * time.Minute, agent.Failed, "hello"},
 		{"says nothing", "sleep 3600", 300 * time.Millisecond, agent.Silenced, "no output"},
-		{"echoes", "exec cat", time.Minute, agent.Failed, "initialize"},
-		{"another version", answer("2") + "read x", time.Minute, agent.Failed, `version "2"`},
-		{"no session", answer("1") + `read x; echo '{"jsonrpc":"2.0","id":2,"result":{}}'; read x`, time.Minute, agent.Failed, "identifier"},
+		{"echoes", "exec cat", 8 * time.Minute, agent.Failed, "initialize"},
+		{"another version", answer("2") + "read x", 8 * time.Minute, agent.Failed, `version "2"`},
+		{"no session", answer("1") + `read x; echo '{"jsonrpc":"2.0","id":2,"result":{}}'; read x`, 8 * time.Minute, agent.Failed, "identifier"},
 		{"closes its streams", answer("1") + "exec >&- 2>&- <&-; sleep 3600", 300 * time.Millisecond, agent.Silenced, "no output"},
 		// It asks without end and reads nothing: its answers are bounded.
-		{"asks and does not read", answer("1") + `exec yes '{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}'`, time.Minute, agent.Failed, "does not read"},
+		{"asks and does not read", answer("1") + `exec yes '{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}'`, 8 * time.Minute, agent.Failed, "does not read"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			job := agent.Job{Command: []string{"sh", "-c", tt.shell}}
-			job.Limits = agent.Limits{Wall: time.Minute, Silence: tt.silence, StopGrace: 200 * time.Millisecond, Linger: 200 * time.Millisecond, Transcript: 1 << 20}
+			job.Limits = agent.Limits{Wall: 8 * time.Minute, Silence: tt.silence, StopGrace: 200 * time.Millisecond, Linger: 200 * time.Millisecond, Transcript: 1 << 20}
 			r, _ := run(t, "", job)
 			if r.Outcome != tt.outcome || !strings.Contains(r.Error, tt.words) {
 				t.Errorf("%s (%s): %q", r.Outcome, r.Rule, r.Error)
@@ -110,8 +114,8 @@ func TestBetweenMessages(t *testing.T) {
 	t.Parallel()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	job := agent.Job{}
-	job.Limits = agent.Limits{Wall: time.Minute, Silence: time.Minute, StopGrace: time.Second, Linger: time.Second, Transcript: 4 << 20}
+	job := agent.Job{Limits: patient()}
+	job.Limits.Transcript = 4 << 20
 	r, events := run(t, `
 forget: true
 steps:
@@ -288,8 +292,8 @@ func TestCancel(t *testing.T) {
 					time.Sleep(5 * time.Millisecond)
 				}
 			})
-			job := agent.Job{Dir: dir, Limits: agent.Limits{Wall: time.Minute, Silence: time.Minute, StopGrace: 2 * time.Second, Linger: time.Second}}
-			if tt.exit == "signal" {
+			job := agent.Job{Dir: dir, Limits: patient()}
+			if job.Limits.StopGrace = time.Minute; tt.exit == "signal" {
 				job.Limits.StopGrace = 200 * time.Millisecond
 			}
 			r, _ := runIn(ctx, t, tt.script, job)

@@ -140,7 +140,7 @@ func recorded(t *testing.T, file string, resume bool) []byte {
 	job := agent.Job{
 		ID: fmt.Sprintf("recorded-%s-%d", filepath.Base(file), os.Getpid()), Dir: t.TempDir(), Prompt: "do it",
 		Command: []string{self(t), "replay", path}, MCP: agent.Endpoint{URL: "http://127.0.0.1:1/mcp", Token: "t"},
-		Limits: agent.Limits{Wall: time.Minute, Silence: time.Minute, StopGrace: 10 * time.Second},
+		Limits: agent.Limits{Wall: 8 * time.Minute, Silence: 8 * time.Minute, StopGrace: time.Minute, Linger: time.Minute},
 	}
 	job.ID = strings.ReplaceAll(job.ID, ".", "-")
 	if resume {

@@ -105,6 +105,9 @@ func newFixture(t *testing.T, factory Factory) *fixture {
 	return &fixture{Harness: factory(t, runner), host: host, id: fmt.Sprintf("%s-%d", id, os.Getpid())}
 }
 
+// patient is how long a busy machine may take for what a program is to do.
+const patient = 8 * time.Minute
+
 // job prepares a run of a shell text.
 func (f *fixture) job(t *testing.T, text string) agent.Job {
 	t.Helper()
@@ -112,7 +115,7 @@ func (f *fixture) job(t *testing.T, text string) agent.Job {
 	job := agent.Job{
 		ID: fmt.Sprintf("%s-%d", f.id, f.runs), TaskID: "task-1", Dir: t.TempDir(),
 		Prompt: "do it\n",
-		Limits: agent.Limits{Wall: time.Minute, Silence: time.Minute, StopGrace: 200 * time.Millisecond, Linger: time.Second},
+		Limits: agent.Limits{Wall: patient, Silence: patient, StopGrace: 200 * time.Millisecond, Linger: time.Minute}, // on a busy machine, too
 	}
 	if text != "" {
 		f.Shell(t, &job, text)
@@ -193,12 +196,12 @@ func alive(t *testing.T, file string) bool {
 // eventually waits for a file that a program of the run makes.
 func eventually(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patient / 4); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Errorf("still not there after 20 s: %s", filepath.Base(path))
+			t.Errorf("still not there after %s: %s", patient/4, filepath.Base(path))
 			return
 		}
 	}
