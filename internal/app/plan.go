@@ -15,7 +15,7 @@ type RunPlan struct {
 	Task      work.Task
 	Execution work.Execution
 	Project   work.Project
-	Spec      work.AgentSpec // resolved: task, role, parent, project, server
+	Spec      work.AgentSpec // of an agent's run, resolved: task, role, parent, project, server
 	Prompt    string         // what the agent reads; for a command its instructions, byte for byte
 	Resume    string         // handle of the conversation to go on with; empty: a new one
 	News      string         // what the agent reads in a resumed conversation
@@ -50,28 +50,32 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 		t := tree.Task(x.TaskID)
 		plan = &RunPlan{Task: *t, Execution: *x, Project: tree.Project, Parent: t.ParentTaskID, Fresh: t.Book.Fresh}
 		role := rules.Roles[t.Role()]
-		fills := role
-		if t.Judges != nil || t.Role() == work.Retro {
-			fills = work.RoleConfig{} // review has said who it is, and with which model
-		}
-		if plan.Spec, err = resolveAgent(t.Agent, fills, above(tree, t), tree.Project, s.o.Defaults); err != nil && x.Kind == work.AgentRun {
-			plan.Refusal = err
-			return nil
-		}
 		s.limits(plan, role)
 		plan.origin(tree)
-		plan.budget()
-		if !x.Kind.Own() {
+		if x.Kind != work.AgentRun { // the server's own, or a person's work: no agent takes part
 			plan.Commands = tree.Commands(t, x.Kind)
 			plan.shipped(tree)
 			return nil
 		}
-		if x.State == work.ExecutionQueued && role.Name == "" && t.Role() != "" && !slices.Contains(work.Roles(), t.Role()) {
-			s.o.Log.Warn("run without a role: it has no active configuration", "task", t.ID, "role", t.Role())
-		}
-		return plan.say(tree, t, role)
+		return s.byAgent(plan, tree, t, role)
 	})
 	return plan, err
+}
+
+// byAgent says who does the run, for how much, and what that one is told.
+func (s *Service) byAgent(p *RunPlan, tree *work.Tree, t *work.Task, role work.RoleConfig) (err error) {
+	fills := role
+	if t.Judges != nil || t.Role() == work.Retro {
+		fills = work.RoleConfig{} // review has said who it is, and with which model
+	}
+	if p.Spec, p.Refusal = resolveAgent(t.Agent, fills, above(tree, t), tree.Project, s.o.Defaults); p.Refusal != nil {
+		return nil
+	}
+	p.budget()
+	if p.Execution.State == work.ExecutionQueued && role.Name == "" && t.Role() != "" && !slices.Contains(work.Roles(), t.Role()) {
+		s.o.Log.Warn("run without a role: it has no active configuration", "task", t.ID, "role", t.Role())
+	}
+	return p.say(tree, t, role)
 }
 
 // shipped tells the commands of a ship what they need to know of it.
@@ -150,7 +154,7 @@ func (s *Service) limits(p *RunPlan, role work.RoleConfig) {
 // budget leaves the run what earlier runs of its task have not spent.
 func (p *RunPlan) budget() {
 	budget, spent := p.Spec.MaxBudgetUSD, p.Task.Book.SpentUSD
-	if budget == 0 || p.Execution.Kind != work.AgentRun {
+	if budget == 0 {
 		return
 	}
 	if p.Budget = budget - spent; p.Budget <= 0 {

@@ -36,12 +36,13 @@ func (s *Store) DueTrees(ctx context.Context, now time.Time) (due []work.TreeID,
 // not ended yet cannot start.
 const (
 	selectWaiting = `SELECT execution, task, tree_id, project_id, agent, patience, since FROM (
-		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.patience, t.queued_at AS since
+		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id,
+				CASE x.kind WHEN 'agent' THEN t.agent ELSE '' END AS agent, t.patience, t.queued_at AS since
 			FROM tasks t JOIN executions x ON x.id = t.current_execution
 			WHERE t.state = 'QUEUED' AND t.blocked_on = 'slot' AND x.state = 'queued' AND ` + noneRuns + `
 			ORDER BY t.queued_at + t.patience, t.id LIMIT $1) AS slots
 		UNION ALL
-		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, t.agent, t.patience, x.created_at AS since
+		SELECT * FROM (SELECT x.id AS execution, t.id AS task, t.tree_id, t.project_id, '' AS agent, t.patience, x.created_at AS since
 			FROM executions x JOIN tasks t ON t.id = x.task_id
 			WHERE x.state = 'queued' AND x.kind IN ` + elsewhere + ` AND ` + noneRuns + `
 			ORDER BY x.created_at + t.patience, t.id LIMIT $1) AS others

@@ -10,7 +10,7 @@ type Waiting struct {
 	Task      TaskID
 	Tree      TreeID
 	Project   ProjectID
-	Agent     string // agent type, empty when resolved later
+	Agent     string // agent type; empty when resolved later, and for what no agent does
 	Priority  Priority
 	Since     time.Time
 }

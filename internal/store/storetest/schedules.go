@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func testWaiting(t *testing.T, fresh func(testing.TB) store.Config) {
 		for _, x := range runs {
 			x.TaskID, x.ID, x.CreatedAt = task.ID, work.ExecutionID(id+"-"+string(x.ID)), at(queued)
 			cs.Executions = append(cs.Executions, x)
-			if x.Kind == work.AgentRun && x.State == work.ExecutionQueued {
+			if x.Kind.Own() && x.State == work.ExecutionQueued {
 				task.Book.Current = x.ID
 			}
 		}
@@ -39,6 +40,7 @@ func testWaiting(t *testing.T, fresh func(testing.TB) store.Config) {
 	add("shipped", 6, work.Normal, work.NotBlocked, run(work.DeployRun, work.ExecutionQueued))
 	add("tried", 7, work.Normal, work.NotBlocked, run(work.GateRun, work.ExecutionEnded), run(work.SmokeRun, work.ExecutionQueued))
 	add("shipping", 0, work.Urgent, work.NotBlocked, run(work.DeployRun, work.ExecutionRunning), run(work.GateRun, work.ExecutionQueued))
+	add("by-hand", 8, work.Normal, work.OnSlot, run(work.SubmitRun, work.ExecutionQueued))
 	add("done", 0, work.Urgent, work.OnSlot, run(work.AgentRun, work.ExecutionEnded))
 
 	// A later commit keeps the place in the queue.
@@ -46,12 +48,15 @@ func testWaiting(t *testing.T, fresh func(testing.TB) store.Config) {
 	late.Name = "renamed"
 	commit(t, s, changes(1, late))
 
-	want := []string{"aged-agent-queued", "urgent-agent-queued", "early-agent-queued", "gated-gates-queued", "shipped-deploy-queued", "tried-smoke-queued", "late-agent-queued", "low-agent-queued"}
+	want := []string{"aged-agent-queued", "urgent-agent-queued", "early-agent-queued", "gated-gates-queued", "shipped-deploy-queued", "tried-smoke-queued", "by-hand-submit-queued", "late-agent-queued", "low-agent-queued"}
 	for _, limit := range []int{1, 3, 100} {
 		var got []string
 		waiting := must[[]work.Waiting](t)(s.Waiting(t.Context(), limit))
 		for _, w := range waiting {
 			got = append(got, string(w.Execution))
+			if byAgent := strings.HasSuffix(string(w.Execution), "-agent-queued"); byAgent != (w.Agent == "codex") {
+				t.Errorf("%s takes a slot of agent %q", w.Execution, w.Agent)
+			}
 		}
 		same(t, "waiting", want[:min(limit, len(want))], got)
 		same(t, "first", work.Waiting{
