@@ -152,7 +152,7 @@ func situation(p *page, t *work.Task) string {
 func onText(on work.BlockedOn) string {
 	words := map[work.BlockedOn]string{
 		work.OnDependencies: "the tasks it depends on", work.OnSlot: "a free slot", work.OnRetry: "the next try",
-		work.OnLimit: "the usage limit to be reset", work.OnBudget: "a budget", work.OnPaused: "the agent to be resumed",
+		work.OnLimit: "the usage limit to be reset", work.OnBudget: "a budget", work.OnPaused: "its agent program to work again",
 		work.OnResources: "disk or memory", work.OnChildren: "its children", work.OnQuestion: "an answer to its question",
 		work.OnConflict: "a conflict to be settled", work.OnGates: "its gates", work.OnJudges: "its judges",
 		work.OnIntegration: "integration into its parent", work.OnLanding: "its landing", work.OnPerson: "a person",

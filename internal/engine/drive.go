@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -70,6 +71,13 @@ func (r *run) agentEnded(res agent.Result, err error) work.End {
 		res.Error = err.Error()
 	}
 	r.warned = append(r.warned, res.Warnings...)
+	if res.Outcome != agent.Cancelled { // which says nothing of the program
+		fault := ""
+		if res.AgentFault {
+			fault = cmp.Or(res.Error, string(res.Outcome))
+		}
+		r.e.faults.ran(program(r.plan.Spec), fault, r.e.o.Now())
+	}
 	return ending(res)
 }
 

@@ -67,6 +67,7 @@ type Engine struct {
 	o       Options
 	vaults  *Vaults
 	slots   slots
+	faults  faults
 	timer   alarm
 	mu      sync.Mutex
 	parking map[work.ExecutionID]*time.Timer // of runs here: what ends one that has asked
@@ -80,7 +81,7 @@ type Engine struct {
 func New(o Options) *Engine {
 	e := &Engine{o: o, parking: map[work.ExecutionID]*time.Timer{}, held: map[work.ExecutionID]int{}, pulls: map[work.TaskID]pull{}}
 	e.vaults = o.Vaults
-	e.slots = newSlots(o.Slots, o.PerAgent)
+	e.slots, e.faults = newSlots(o.Slots, o.PerAgent), newFaults()
 	e.timer = newAlarm()
 	e.o.PullPoll, e.o.PullLimit, e.o.PushPause = cmp.Or(o.PullPoll, 30*time.Second), cmp.Or(o.PullLimit, time.Hour), cmp.Or(o.PushPause, 2*time.Second)
 	o.Queue.deliver = e.deliver

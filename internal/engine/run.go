@@ -35,6 +35,13 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 			e.o.Log.Error("start waiting executions", "error", err)
 		}
 	}()
+	if plan.Execution.Kind == work.AgentRun {
+		agent := program(plan.Spec)
+		if until, why := e.faults.admit(agent, e.o.Now()); why != "" {
+			return e.o.Core.Do(ctx, f.Tree, work.System(), work.Park{Execution: f.Execution, On: work.OnPaused, Until: until, Reason: why})
+		}
+		defer e.faults.done(agent)
+	}
 	secret := app.NewSecret()
 	e.hold(f.Execution)
 	defer e.release(f.Execution)

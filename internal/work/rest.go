@@ -33,7 +33,7 @@ func (t *Tree) moves(task *Task) bool {
 	case Running:
 		return true
 	case Queued:
-		return task.BlockedOn != OnDependencies && task.BlockedOn != OnPaused
+		return task.BlockedOn != OnDependencies // a limit or a pause ends by itself
 	case Ready:
 		return task.BlockedOn != OnPerson && (task.BlockedOn != OnJudges || t.judgesMove(task))
 	case Blocked:

@@ -30,7 +30,7 @@ func TestRests(t *testing.T) {
 		{"queued", []*Task{row("a", in(Queued, OnSlot))}, false},
 		{"queued for a retry", []*Task{row("a", in(Queued, OnRetry))}, false},
 		{"parked until a limit ends", []*Task{row("a", in(Queued, OnLimit))}, false},
-		{"paused", []*Task{row("a", in(Queued, OnPaused))}, true},
+		{"paused with its agent", []*Task{row("a", in(Queued, OnPaused))}, false},
 		{"behind a running one", []*Task{parent, row("b", below("root"), in(Running, NotBlocked)), row("a", below("root"), in(Queued, OnDependencies), after("b"))}, false},
 		{"behind one that asks", []*Task{parent, row("b", below("root"), in(Blocked, OnQuestion)), row("a", below("root"), in(Queued, OnDependencies), after("b"))}, true},
 		{"behind one that is ready", []*Task{parent, row("b", below("root"), in(Ready, OnPerson)), row("a", below("root"), in(Queued, OnDependencies), after("b"))}, true},

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudomator/claudomator/internal/work"
+)
+
+// faults knows which agent programs cannot work. One that could not be started, or
+// broke its protocol, several times in a row is left alone for a while, so that it
+// does not use up one task after the other; then a single run tries it again.
+type faults struct {
+	mu     sync.Mutex
+	agents map[string]*faulty
+}
+
+// faulty is an agent program whose last run was a fault of its own.
+type faulty struct {
+	row   int // faults in a row
+	last  string
+	until time.Time
+	tried bool // a run tries it, for all
+}
+
+const (
+	faultsMost = 3
+	pauseLeast = time.Minute // doubles with each further fault
+	pauseMost  = 15 * time.Minute
+)
+
+func newFaults() faults { return faults{agents: map[string]*faulty{}} }
+
+// program tells agents apart by type, and by what is run where the type does not say
+// that; "" for commands, which are a person's own and say nothing of each other.
+func program(spec work.AgentSpec) string {
+	if spec.Type == work.CommandAgent {
+		return ""
+	}
+	return strings.Join(append([]string{spec.Type}, spec.Command...), " ")
+}
+
+// admit lets a run of a program begin, which done ends; or says why it must not,
+// and until when.
+func (f *faults) admit(program string, now time.Time) (until time.Time, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.agents[program]
+	if a == nil || a.row < faultsMost {
+		return time.Time{}, ""
+	}
+	if until = a.until; !until.After(now) {
+		if !a.tried {
+			a.tried = true
+			return time.Time{}, ""
+		}
+		until = now.Add(pauseLeast)
+	}
+	return until, fmt.Sprintf("agent %s could not be started, or broke its protocol, %d times in a row, the last time with: %s", program, a.row, a.last)
+}
+
+// ran takes in how a run of a program went: fault is what was wrong with the program
+// itself, "" for nothing.
+func (f *faults) ran(program, fault string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fault == "" || program == "" {
+		delete(f.agents, program)
+		return
+	}
+	a := f.agents[program]
+	if a == nil {
+		a = &faulty{}
+		f.agents[program] = a
+	}
+	a.row, a.last = a.row+1, fault
+	if over := a.row - faultsMost; over >= 0 {
+		a.until = now.Add(min(pauseMost, pauseLeast<<min(over, 10)))
+	}
+}
+
+// done lets the next run try a program, if this one was to.
+func (f *faults) done(program string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a := f.agents[program]; a != nil {
+		a.tried = false
+	}
+}
