@@ -334,30 +334,9 @@ func (s *Service) StartTask(ctx context.Context, ref string) (*TaskView, error) 
 
 // AcceptTask accepts READY work, and lands it where asked or by default.
 func (s *Service) AcceptTask(ctx context.Context, ref string, in AcceptInput) (*TaskView, error) {
-	by, err := may(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	id, treeID, err := s.find(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	land := in.Into != ""
-	err = s.View(ctx, treeID, func(tree *work.Tree) error {
-		t := tree.Task(id)
-		land = land || tree.Project.AutoLand || (t != nil && tree.Improved(t))
-		return nil
+	return s.act(ctx, ref, func(id work.TaskID) work.Command {
+		return work.AcceptTask{Task: id, Land: in.Land, Target: in.Into}
 	})
-	if err != nil {
-		return nil, err
-	}
-	if in.Land != nil {
-		land = *in.Land
-	}
-	if err := s.Do(ctx, treeID, by, work.AcceptTask{Task: id, Land: land, Target: in.Into}); err != nil {
-		return nil, err
-	}
-	return s.view(ctx, id)
 }
 
 // RejectTask sends READY work back with a comment; the answer shows the

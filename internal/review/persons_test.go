@@ -72,7 +72,7 @@ func (s *sim) command(t *work.Task, action work.Action) work.Command {
 	case work.DoStart:
 		return work.StartTask{Task: t.ID}
 	case work.DoAccept:
-		return work.AcceptTask{Task: t.ID, Land: s.one(2)}
+		return work.AcceptTask{Task: t.ID, Land: s.whether()}
 	case work.DoReject:
 		return work.RejectTask{Task: t.ID, Comment: "no", Findings: s.findings(), Extra: s.choose(3) / 2}
 	case work.DoAnswer:
@@ -95,6 +95,14 @@ func (s *sim) command(t *work.Task, action work.Action) work.Command {
 		return work.RemoveTask{Task: t.ID}
 	}
 	panic("no command for " + action)
+}
+
+// whether is yes, no, or left open.
+func (s *sim) whether() *bool {
+	if s.one(3) {
+		return nil
+	}
+	return new(s.one(2))
 }
 
 // add puts a child below a task by hand.

@@ -28,8 +28,8 @@ func (p Policy) unjudged() bool { return p.Auto && !p.Gates && len(p.Panel) == 0
 // defaultFixes is max_fix_attempts where a project does not say otherwise.
 const defaultFixes = 3
 
-// Presets lists the policies a task, story or project can name.
-func Presets() []Policy {
+// presets lists the policies a task, story or project can name.
+func presets() []Policy {
 	return []Policy{
 		{Name: "none", Auto: true, Fixes: defaultFixes},
 		{Name: "human", Gates: true, Fixes: defaultFixes},
@@ -45,7 +45,7 @@ func Presets() []Policy {
 // Preset is a policy by its name.
 func Preset(name string) (Policy, error) {
 	var names []string
-	for _, p := range Presets() {
+	for _, p := range presets() {
 		if p.Name == name {
 			return p, nil
 		}

@@ -248,7 +248,7 @@ func TestReview_ImprovementsHoldAcceptanceUnderEveryPolicy(t *testing.T) {
 				return
 			}
 			s.holds("P", work.HoldImprovements)
-			s.ask(work.AcceptTask{Task: "P", Land: true})
+			s.ask(work.AcceptTask{Task: "P", Land: new(true)})
 			s.is("P READY(landing)")
 			m := s.tree("P").OpenMerge("P")
 			if len(m.Queue) != 2 || m.Queue[0].TaskID != "P" || m.Queue[1].TaskID != extra {
@@ -289,7 +289,7 @@ func TestReview_AutoLandNeedsNobody(t *testing.T) {
 	s.lands("P", landRefused) // and nothing lands by itself afterwards
 	s.holds("P", work.HoldLanding)
 	s.due()
-	s.ask(work.AcceptTask{Task: "P", Land: true})
+	s.ask(work.AcceptTask{Task: "P", Land: new(true)})
 	s.lands("P", landed)
 	s.is("P COMPLETED")
 }

@@ -237,7 +237,7 @@ func release(s *work.Step, p Policy, t *work.Task) error {
 		s.WaitForPerson(t, work.HoldHuman, "approved; waits for a person's decision")
 	case b != "":
 		s.WaitForPerson(t, work.HoldBuiltOn, fmt.Sprintf("approved, but built on task %s, which is not settled yet", b))
-	case s.Tree.Project.AutoLand && lands(t):
+	case s.Tree.Project.AutoLand && t.Lands():
 		return s.AcceptLanding(t, "")
 	case s.Tree.Improved(t) && t.StoryID == "":
 		s.WaitForPerson(t, work.HoldImprovements, "approved; with its improvements it waits for a person to accept and land it")
@@ -246,10 +246,6 @@ func release(s *work.Step, p Policy, t *work.Task) error {
 	}
 	return nil
 }
-
-// lands is true for what a project can land by itself: top-level work outside
-// stories, which are landed by Ship.
-func lands(t *work.Task) bool { return t.ParentTaskID == "" && t.StoryID == "" && !t.Apart() }
 
 // settleStory derives the story's status from its root, and lets a ship go on; it
 // is true when something more has to settle.

@@ -163,7 +163,7 @@ func TestLanding_OnlyAcceptedTopLevelWork(t *testing.T) {
 	s.run("a", success("a1"))
 	s.refused(work.StartMerge{Task: "a"}, "not_top_level")
 	s.refused(work.StartMerge{Task: "P"}, "not_accepted")
-	s.refused(work.AcceptTask{Task: "a", Land: true, Target: "bad..name"}, "")
+	s.refused(work.AcceptTask{Task: "a", Land: new(true), Target: "bad..name"}, "")
 }
 
 func TestLanding_StartsOnceAndSaysWhere(t *testing.T) {
@@ -203,7 +203,7 @@ func TestLanding_AcceptWithLanding(t *testing.T) {
 		s := newStage(t)
 		s.create("a", "human")
 		s.run("a", success("a1"))
-		s.ask(work.AcceptTask{Task: "a", Land: true})
+		s.ask(work.AcceptTask{Task: "a", Land: new(true)})
 		s.is("a READY(landing)")
 		s.refused(work.CancelTask{Task: "a"}, "landing")
 		return s
@@ -270,7 +270,7 @@ func TestLanding_TakesImprovementsOfAllAttemptsInOrder(t *testing.T) {
 	three := s.suggest("fix.P.2", "three")
 	s.end("fix.P.2", success("p2"))
 	s.run(three, success("t1"))
-	s.ask(work.AcceptTask{Task: "fix.P.2", Land: true})
+	s.ask(work.AcceptTask{Task: "fix.P.2", Land: new(true)})
 	m := s.tree("P").OpenMerge("fix.P.2")
 	want := []work.MergePart{{TaskID: "fix.P.2", Commit: "p2"}, {TaskID: one, Commit: "o1"}, {TaskID: three, Commit: "t1"}}
 	if len(m.Queue) != 3 || m.Queue[0] != want[0] || m.Queue[1] != want[1] || m.Queue[2] != want[2] {

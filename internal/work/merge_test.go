@@ -1,6 +1,9 @@
 package work
 
-import "testing"
+import (
+	"cmp"
+	"testing"
+)
 
 // TestContinuedMergeKeepsItsPlace: what was resolved lies in the workspace of
 // that place. Without it the landing would begin again and meet the conflict.
@@ -61,5 +64,46 @@ func TestFixIsImprovedByTheAttemptBefore(t *testing.T) {
 	}
 	if extra.Dropped = true; tree.Improved(tree.Task("fix")) {
 		t.Error("a dropped improvement counts")
+	}
+}
+
+// TestAcceptanceLands: what a person leaves open, the target, the project and the
+// improvements say; a child and a story's work are never landed alone.
+func TestAcceptanceLands(t *testing.T) {
+	t.Parallel()
+	plain := func() []*Task { return []*Task{row("root", in(Ready, OnPerson))} }
+	improved := func() []*Task {
+		return append(plain(), row("extra", in(Completed, NotBlocked), below("root"), func(t *Task) { t.Kind = Improvement }))
+	}
+	child := func() []*Task {
+		return []*Task{row("p", in(Blocked, OnChildren)), row("root", below("p"), in(Ready, OnPerson))}
+	}
+	tests := []struct {
+		name   string
+		rows   []*Task
+		auto   bool
+		accept AcceptTask
+		lands  bool
+	}{
+		{"left open", plain(), false, AcceptTask{}, false},
+		{"asked for", plain(), false, AcceptTask{Land: new(true)}, true},
+		{"with a target", plain(), false, AcceptTask{Target: "next"}, true},
+		{"by the project", plain(), true, AcceptTask{}, true},
+		{"with improvements", improved(), false, AcceptTask{}, true},
+		{"with improvements, and not wanted", improved(), true, AcceptTask{Target: "next", Land: new(false)}, false},
+		{"a child", child(), true, AcceptTask{Land: new(true)}, false},
+	}
+	for _, tt := range tests {
+		tree := grow(tt.rows...)
+		tree.Project.AutoLand = tt.auto
+		tt.accept.Task = "root"
+		done(t, tree, tt.accept)
+		m := tree.OpenMerge("root")
+		if (m != nil) != tt.lands {
+			t.Errorf("%s: merge %+v, want one: %t", tt.name, m, tt.lands)
+		}
+		if want := cmp.Or(tt.accept.Target, "main"); m != nil && m.Target != want {
+			t.Errorf("%s: it lands on %q, want %q", tt.name, m.Target, want)
+		}
 	}
 }

@@ -18,12 +18,21 @@ func (c StartTask) apply(s *Step) error {
 	return s.queue(t)
 }
 
-// AcceptTask is a person's acceptance: it wins over judges that still run. With
-// Land set the work is landed on Target first and completed only then.
+// AcceptTask is a person's acceptance: it wins over judges that still run. Work that
+// is landed is completed only then; whether it is, a Target, the project or the
+// task's improvements say where Land does not.
 type AcceptTask struct {
 	Task   TaskID
-	Land   bool
-	Target string
+	Land   *bool
+	Target string // "": the project's branch
+}
+
+func (c AcceptTask) lands(t *Tree, task *Task) bool {
+	asked := c.Target != "" || t.Project.AutoLand || t.Improved(task)
+	if c.Land != nil {
+		asked = *c.Land
+	}
+	return asked && task.Lands()
 }
 
 func (c AcceptTask) apply(s *Step) error {
@@ -43,7 +52,7 @@ func (c AcceptTask) apply(s *Step) error {
 		t.Accepted = &Acceptance{By: s.Actor, Commit: t.Accepted.Commit, At: s.Now}
 		s.edit(t)
 		s.Tree.Story.ValidationResult = nil
-	case c.Land && t.ParentTaskID == "" && t.StoryID == "":
+	case c.lands(s.Tree, t):
 		return s.AcceptLanding(t, c.Target)
 	default:
 		if err := s.Accept(t); err != nil {

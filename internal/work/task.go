@@ -300,6 +300,10 @@ func (t *Task) Unreviewed() bool { return t.Apart() || t.Kind == Improvement }
 // Waiting is true when the task stands in state and waits for on.
 func (t *Task) Waiting(state State, on BlockedOn) bool { return t.State == state && t.BlockedOn == on }
 
+// Lands is true for what can be landed by itself: top-level work outside stories,
+// which are landed by Ship.
+func (t *Task) Lands() bool { return t.ParentTaskID == "" && t.StoryID == "" && !t.Apart() }
+
 // Ref is the branch in the vault that holds the task's work.
 func (t *Task) Ref() string { return "claudomator/" + string(t.ID) }
 
