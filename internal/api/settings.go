@@ -108,7 +108,7 @@ func (s *server) settings(h huma.API) {
 		about: "Questions, work to accept, conflicts and bad ends, each with what can be done about it."},
 		func(ctx context.Context, _ *struct{}) ([]work.Item, error) { return list(api.Attention(ctx)) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/agents", id: "Agents", summary: "List the agent programs of the server's machine",
-		about: "Installed or not, with their versions."},
+		about: "Installed or not, with their versions; default marks the one of the server's setting agent."},
 		func(ctx context.Context, _ *struct{}) ([]app.AgentInfo, error) { return list(api.Agents(ctx)) })
 	add(s, h, endpoint{method: http.MethodGet, path: "/api/stats", id: "Stats", summary: "Count everything",
 		about: "Tasks and executions by state, and what they cost."},

@@ -165,6 +165,7 @@ type AgentInfo struct {
 	Version   string `json:"version,omitempty"`
 	Path      string `json:"path,omitempty"`
 	Note      string `json:"note,omitempty"`
+	Default   bool   `json:"default,omitempty" doc:"The server's setting agent names it: it works where neither task, role, parent nor project names one"`
 }
 
 // Repositories checks and prepares a project's repository.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/claudomator/claudomator/internal/work"
 )
@@ -136,12 +137,17 @@ func (s *Service) Attention(ctx context.Context) ([]work.Item, error) {
 	return s.o.Lists.Inbox(ctx)
 }
 
-// Agents lists the agent programs of this machine.
+// Agents lists the agent programs of this machine, and which one is the default.
 func (s *Service) Agents(ctx context.Context) ([]AgentInfo, error) {
 	if _, err := may(ctx, false); err != nil {
 		return nil, err
 	}
-	return s.o.Agents.Agents(ctx)
+	found, err := s.o.Agents.Agents(ctx)
+	all := slices.Clone(found)
+	for i := range all {
+		all[i].Default = all[i].Type == s.o.Defaults.Agent
+	}
+	return all, err
 }
 
 // Stats are counts over everything.

@@ -30,6 +30,10 @@ func newAgentListCommand(s *shell) *cobra.Command {
 					rows = append(rows, []string{a.Type, usable, a.Version, found})
 				}
 				p.table("", []string{"TYPE", "USABLE", "VERSION", "FOUND"}, rows)
+				if agent := configured(all); agent != "" {
+					p.line("")
+					p.line("%s works where nothing nearer names an agent (the server's setting agent)", inert(agent))
+				}
 			})
 		}),
 	}

@@ -101,6 +101,12 @@ func TestOutput(t *testing.T) {
 			}
 		}
 	})
+	t.Run("default agent", func(t *testing.T) {
+		t.Parallel()
+		api := shop()
+		api.agents[0].Default = true
+		golden(t, "output/agent-list-default", run(t.Context(), api, nil, "agent", "list").String())
+	})
 	t.Run("empty", func(t *testing.T) {
 		t.Parallel()
 		for _, args := range []string{"task list", "project list", "role list", "attention", "merge list"} {

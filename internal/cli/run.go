@@ -59,7 +59,7 @@ func newRunCommand(s *shell) *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&o.repo, "repo", ".", "path or URL of the repository")
 	flags.StringVar(&o.project, "project", "", "name or id of the project (default: the one of the repository)")
-	flags.StringVar(&o.agent, "agent", "", "agent type (default: the project's, else one that is installed)")
+	flags.StringVar(&o.agent, "agent", "", "agent type (default: the project's, else the server's, else one that is installed)")
 	flags.StringVar(&command, "command", "", "argv of its program, as a JSON list (default: the one of the configuration)")
 	flags.StringVar(&o.model, "model", "", "model")
 	flags.StringVar(&o.name, "name", "", "what the task is called (default: the first words of the instructions)")
@@ -307,9 +307,17 @@ func (f *foreground) introduce(ctx context.Context, view *app.TaskView) error {
 	if err != nil {
 		return err
 	}
+	agent := cmp.Or(view.Agent.Type, project.Agent)
+	if agent == "" {
+		all, err := f.api.Agents(ctx)
+		if err != nil {
+			return err
+		}
+		agent = configured(all)
+	}
 	return f.say("task", map[string]any{"task": view}, func(p *page) {
 		p.line("%s", p.style(bold, p.clip(inert(view.Name), 0)))
-		facts := []string{"task " + head(string(view.ID), 8), "project " + project.Name + " (" + project.Branch + ")", strings.TrimSpace("agent " + orElse(view.Agent.Type, project.Agent) + " " + view.Agent.Model)}
+		facts := []string{"task " + head(string(view.ID), 8), "project " + project.Name + " (" + project.Branch + ")", strings.TrimSpace("agent " + agent + " " + view.Agent.Model)}
 		if f.own {
 			facts = append(facts, "own server")
 		}

@@ -93,9 +93,9 @@ func projectName(repo string, taken []string) string {
 	return name
 }
 
-// agent is the type that does the work: the one that was named, else the
-// project's, else the first known program that is installed. Empty: the server
-// finds it out. What cannot be used is refused before anything is made.
+// agent is the type that the task names: the one that was given, else none where the
+// project or the server's configuration has one, else the first known program that is
+// installed. What cannot be used is refused before anything is made.
 func (f *foreground) agent(ctx context.Context, project *work.Project) (string, error) {
 	if f.o.agent == "" && len(f.o.command) > 0 {
 		return work.CommandAgent, nil // as the server understands it
@@ -104,7 +104,7 @@ func (f *foreground) agent(ctx context.Context, project *work.Project) (string, 
 	if err != nil {
 		return "", err
 	}
-	if wanted := orElse(f.o.agent, project.Agent); wanted != "" {
+	if wanted := cmp.Or(f.o.agent, project.Agent, configured(all)); wanted != "" {
 		return f.o.agent, cmp.Or(usable(all, wanted), f.program(all, wanted))
 	}
 	for _, known := range []string{"claude", "codex", "acp"} {
@@ -114,6 +114,16 @@ func (f *foreground) agent(ctx context.Context, project *work.Project) (string, 
 	}
 	return "", work.Errorf(work.Invalid, "no agent program is installed here, and none is chosen").WithReason("no_agent").
 		WithHint("install one (claudomator doctor shows which there are), or run a shell script as the agent: --agent command")
+}
+
+// configured is the agent type of the server's setting, empty where it has none.
+func configured(all []app.AgentInfo) string {
+	for _, a := range all {
+		if a.Default {
+			return a.Type
+		}
+	}
+	return ""
 }
 
 // program is the error of an agent type that says how to talk with a program, where
@@ -165,7 +175,8 @@ func (f *foreground) policy(ctx context.Context, project *work.Project, agent st
 	if err != nil {
 		return "", err
 	}
-	switch judge, ok := app.Judge(roles, agents, project, agent, work.Checker); {
+	builder := cmp.Or(agent, project.Agent, configured(agents))
+	switch judge, ok := app.Judge(roles, agents, project, builder, work.Checker); {
 	case ok:
 		return "checked", nil
 	case judge.Type == work.CommandAgent:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -31,6 +32,48 @@ func TestRunAsksForTheProjectsOwnChecker(t *testing.T) {
 			r := run(t.Context(), api, nil, "run", "x", "--repo", top, "--check", "--agent", "claude")
 			if r.code != test.code || test.code != 0 && !strings.Contains(r.err, "choose the checker: agent codex cannot be used") {
 				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestRunLeavesTheAgentToTheServer: where neither flag nor project names an agent and the
+// server's configuration does, the task names none, whatever else is installed.
+func TestRunLeavesTheAgentToTheServer(t *testing.T) {
+	t.Parallel()
+	top, _ := repository(t, "shop")
+	for name, c := range map[string]struct {
+		standard string // the server's agent
+		ours     string // the project's
+		args     []string
+		agent    string // of the task; or
+		wrong    string // why there is none
+	}{
+		"the server's":             {"command", "", nil, "", ""},
+		"named here":               {"command", "", []string{"--agent", "claude"}, "claude", ""},
+		"the project's":            {"codex", "command", nil, "", ""},
+		"not usable":               {"codex", "", nil, "", "agent codex cannot be used: codex is not on the PATH"},
+		"who checks":               {"claude", "", []string{"--check"}, "", ""},
+		"a command checks nothing": {"command", "", []string{"--check"}, "", "there is no checker"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := built(func(v *app.TaskView) { v.Agent.Type = "" })
+			api.roles = nil
+			for i := range api.agents {
+				api.agents[i].Default = api.agents[i].Type == c.standard
+			}
+			api.projects[0].Repository, api.projects[0].Agent = top, c.ours
+			r := run(t.Context(), api, nil, append([]string{"run", "x", "--repo", top}, c.args...)...)
+			if c.wrong != "" {
+				if r.code != 2 || !strings.Contains(r.err, c.wrong) || len(api.requests) > 0 {
+					t.Errorf("%+v", r)
+				}
+				return
+			}
+			works := "agent " + cmp.Or(c.ours, c.standard) + "\n" // the fake's task says nothing of its own
+			if r.code != 0 || len(api.requests) != 1 || api.requests[0].Agent.Type != c.agent || !strings.Contains(r.out, works) {
+				t.Errorf("%+v, %+v", r, api.requests)
 			}
 		})
 	}
