@@ -9,12 +9,12 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// Hub hands committed events to streams, in order of their sequence numbers.
+// hub hands committed events to streams, in order of their sequence numbers.
 // It holds the newest in memory; a stream that begins earlier, or falls behind
 // them, reads from the store: nothing is ever dropped or repeated. Events of
 // commits that nobody told it of (another server's, or one whose answer was lost)
 // are read from there too, a moment after they are missed.
-type Hub struct {
+type hub struct {
 	lists Lists
 
 	mu      sync.Mutex
@@ -30,13 +30,13 @@ const (
 	patience   = time.Second // with events that are missing
 )
 
-func newHub(lists Lists) *Hub {
-	return &Hub{lists: lists, waiting: map[int64]work.Event{}, changed: make(chan struct{})}
+func newHub(lists Lists) *hub {
+	return &hub{lists: lists, waiting: map[int64]work.Event{}, changed: make(chan struct{})}
 }
 
 // publish adds what was committed. Commits of different trees may arrive out of
 // order: an event waits until those before it are here.
-func (h *Hub) publish(events []work.Event) {
+func (h *hub) publish(events []work.Event) {
 	if len(events) == 0 {
 		return
 	}
@@ -52,7 +52,7 @@ func (h *Hub) publish(events []work.Event) {
 
 // uncertain tells that a commit may have happened although it was reported as
 // failed.
-func (h *Hub) uncertain() {
+func (h *hub) uncertain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.doubt = true
@@ -61,7 +61,7 @@ func (h *Hub) uncertain() {
 }
 
 // lookUp reads from the store what nobody told of.
-func (h *Hub) lookUp(ctx context.Context, seq int64) error {
+func (h *hub) lookUp(ctx context.Context, seq int64) error {
 	h.mu.Lock()
 	h.doubt = false
 	h.mu.Unlock()
@@ -74,7 +74,7 @@ func (h *Hub) lookUp(ctx context.Context, seq int64) error {
 	return nil
 }
 
-func (h *Hub) advance() {
+func (h *hub) advance() {
 	if len(h.recent) == 0 {
 		lowest := int64(-1)
 		for seq := range h.waiting {
@@ -116,7 +116,7 @@ type view struct {
 }
 
 // after is what there is after seq.
-func (h *Hub) after(seq int64) view {
+func (h *hub) after(seq int64) view {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v := view{missing: h.doubt || len(h.waiting) > 0, changed: h.changed}
@@ -132,7 +132,7 @@ func (h *Hub) after(seq int64) view {
 }
 
 // Stream gives the events after seq, first the stored ones, then what comes.
-func (h *Hub) Stream(ctx context.Context, seq int64) iter.Seq2[work.Event, error] {
+func (h *hub) Stream(ctx context.Context, seq int64) iter.Seq2[work.Event, error] {
 	return func(yield func(work.Event, error) bool) {
 		for ctx.Err() == nil {
 			v := h.after(seq)
@@ -160,7 +160,7 @@ func (h *Hub) Stream(ctx context.Context, seq int64) iter.Seq2[work.Event, error
 }
 
 // await returns when there may be more after seq than was in v.
-func (h *Hub) await(ctx context.Context, v view, seq int64) error {
+func (h *hub) await(ctx context.Context, v view, seq int64) error {
 	var late <-chan time.Time
 	if v.missing {
 		timer := time.NewTimer(patience)

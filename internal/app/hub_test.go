@@ -44,15 +44,15 @@ func (k *kept) Events(_ context.Context, after int64, _ work.TreeID, _ work.Task
 // commit of another server, one whose answer was lost, and one told out of order.
 func TestEventsThatNobodyToldOf(t *testing.T) {
 	t.Parallel()
-	for name, happens := range map[string]func(h *Hub, k *kept){
-		"in between": func(h *Hub, k *kept) { k.commit(3, 4); h.publish(k.commit(5)) },
-		"at the end": func(h *Hub, k *kept) { k.commit(3, 4, 5); h.uncertain() },
-		"out of order": func(h *Hub, k *kept) {
+	for name, happens := range map[string]func(h *hub, k *kept){
+		"in between": func(h *hub, k *kept) { k.commit(3, 4); h.publish(k.commit(5)) },
+		"at the end": func(h *hub, k *kept) { k.commit(3, 4, 5); h.uncertain() },
+		"out of order": func(h *hub, k *kept) {
 			later := k.commit(3, 4, 5)
 			h.publish(later[1:])
 			h.publish(later[:1])
 		},
-		"told twice": func(h *Hub, k *kept) { all := k.commit(3, 4, 5); h.publish(all); h.publish(all) },
+		"told twice": func(h *hub, k *kept) { all := k.commit(3, 4, 5); h.publish(all); h.publish(all) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,7 +26,7 @@ type Problem struct {
 
 // ProblemOf is how an error is answered over HTTP.
 func ProblemOf(e *work.Error) *Problem {
-	p := &Problem{Status: HTTPStatus(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
+	p := &Problem{Status: httpStatus(e.Code), Detail: e.Message, Code: e.Code, Reason: e.Reason, Hint: e.Hint}
 	for key, value := range e.Details {
 		if allowed := words(value); allowed != nil && key == "allowed" {
 			p.Allowed = allowed

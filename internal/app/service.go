@@ -56,7 +56,7 @@ type Service struct {
 	o     Options
 	locks keyedLocks
 	cache treeCache
-	hub   *Hub
+	hub   *hub
 
 	rolesMu sync.Mutex
 	roles   map[work.ProjectID]map[work.Role]work.RoleConfig // see activeRoles; nil: to be read
@@ -208,7 +208,8 @@ func (s *Service) rules(ctx context.Context, project work.ProjectID) (review.Rul
 		}
 		s.roles = activeRoles(all)
 	}
-	return review.Rules{Roles: rolesOf(s.roles, project), Usable: s.o.Agents.Usable, Default: s.o.Defaults.Agent, Judges: s.o.Defaults.Judges}, nil
+	d := s.o.Defaults
+	return review.Rules{Roles: rolesOf(s.roles, project), Usable: s.o.Agents.Usable, Default: d.Agent, Models: d.Models, Judges: d.Judges}, nil
 }
 
 func (s *Service) forgetRoles() {
@@ -216,6 +217,3 @@ func (s *Service) forgetRoles() {
 	defer s.rolesMu.Unlock()
 	s.roles = nil
 }
-
-// Hub is where event streams are read.
-func (s *Service) Hub() *Hub { return s.hub }

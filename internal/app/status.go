@@ -6,9 +6,9 @@ import (
 	"github.com/claudomator/claudomator/internal/work"
 )
 
-// HTTPStatus is the one map from the domain's codes to HTTP, for every surface
+// httpStatus is the one map from the domain's codes to HTTP, for every surface
 // that speaks it.
-func HTTPStatus(code work.Code) int {
+func httpStatus(code work.Code) int {
 	switch code {
 	case work.Invalid:
 		return http.StatusUnprocessableEntity

@@ -35,13 +35,13 @@ type transcript struct {
 	blocked []string
 }
 
-// TranscriptPath is where an execution's transcript lies.
-func TranscriptPath(dataDir string, id work.ExecutionID) string {
+// transcriptPath is where an execution's transcript lies.
+func transcriptPath(dataDir string, id work.ExecutionID) string {
 	return filepath.Join(dataDir, "transcripts", string(id)+".jsonl")
 }
 
 func (e *Engine) openTranscript(id work.ExecutionID, secret string) (*transcript, error) {
-	path := TranscriptPath(e.o.DataDir, id)
+	path := transcriptPath(e.o.DataDir, id)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ type Transcripts struct{ DataDir string }
 
 // Transcript opens an execution's JSON lines at a byte offset.
 func (s Transcripts) Transcript(_ context.Context, id work.ExecutionID, offset int64) (io.ReadCloser, error) {
-	file, err := os.Open(TranscriptPath(s.DataDir, id))
+	file, err := os.Open(transcriptPath(s.DataDir, id))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, work.Errorf(work.NotFound, "execution %s has no transcript", id).WithHint("it has not started yet, or its transcript was removed after its retention time")
 	}

@@ -2,11 +2,11 @@ package git
 
 import "context"
 
-// StoryPrefix is where the vault keeps the branches of stories:
+// storyPrefix is where the vault keeps the branches of stories:
 // refs/claudomator/story/<branch>. A name that a person chose meets neither the
 // branches of tasks (refs/heads/claudomator) nor those of the source
 // (refs/remotes), which every fetch sets and prunes.
-const StoryPrefix = "refs/claudomator/story/"
+const storyPrefix = "refs/claudomator/story/"
 
 // SetStoryBranch moves a story's branch in the vault from old to commit; old ""
 // makes it. The loser of a race gets KindRefMoved; who finds the branch at the
@@ -15,9 +15,9 @@ func (v *Vault) SetStoryBranch(ctx context.Context, name, commit, old string) er
 	if err := ValidBranch(name); err != nil {
 		return err
 	}
-	err := v.SetRef(ctx, StoryPrefix+name, commit, old)
+	err := v.SetRef(ctx, storyPrefix+name, commit, old)
 	if KindOf(err) == KindRefMoved {
-		if now, readErr := v.Ref(ctx, StoryPrefix+name); readErr == nil && now == commit {
+		if now, readErr := v.Ref(ctx, storyPrefix+name); readErr == nil && now == commit {
 			return nil
 		}
 	}
@@ -30,5 +30,5 @@ func (v *Vault) StoryBranch(ctx context.Context, name string) (string, error) {
 	if err := ValidBranch(name); err != nil {
 		return "", err
 	}
-	return v.Ref(ctx, StoryPrefix+name)
+	return v.Ref(ctx, storyPrefix+name)
 }

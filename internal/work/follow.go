@@ -80,7 +80,7 @@ func (s *Step) followQueued(t *Task) error {
 	if t.BlockedOn == on && t.WakeAt.IsZero() {
 		return nil
 	}
-	if t.BlockedOn.Parks() {
+	if t.BlockedOn.parks() {
 		t.Reason = ""
 	}
 	t.BlockedOn, t.WakeAt = on, time.Time{}

@@ -174,7 +174,7 @@ func (t *Tree) stateItem(task *Task) (Item, bool) {
 			return Item{Kind: ItemEnded, Text: cmp.Or(task.Reason, string(task.State))}, true
 		}
 	case Queued:
-		if task.BlockedOn.Parks() {
+		if task.BlockedOn.parks() {
 			return Item{Kind: ItemParked, Text: cmp.Or(task.Reason, string(task.BlockedOn))}, true
 		}
 		for _, d := range task.DependsOn {

@@ -2,7 +2,6 @@ package work
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -30,33 +29,6 @@ func (t Table[S, T]) Next(from S, trigger T) (S, bool) {
 		}
 	}
 	return "", false
-}
-
-// Doubts lists rows that name an unknown state, or contradict another row.
-func (t Table[S, T]) Doubts() []string {
-	var out []string
-	for i, r := range t.Rows {
-		if !slices.Contains(t.States, r.From) || !slices.Contains(t.States, r.To) {
-			out = append(out, fmt.Sprintf("%s: row %v names an unknown state", t.Name, r))
-		}
-		for _, other := range t.Rows[:i] {
-			if other.From == r.From && other.Trigger == r.Trigger {
-				out = append(out, fmt.Sprintf("%s: two rows for %s on %s", t.Name, r.Trigger, r.From))
-			}
-		}
-	}
-	return out
-}
-
-// Triggers lists every trigger of the table once, in order of its rows.
-func (t Table[S, T]) Triggers() []T {
-	var out []T
-	for _, r := range t.Rows {
-		if !slices.Contains(out, r.Trigger) {
-			out = append(out, r.Trigger)
-		}
-	}
-	return out
 }
 
 // Diagram is the table as a Mermaid state diagram.

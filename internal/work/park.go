@@ -20,7 +20,7 @@ func (c Park) apply(s *Step) error {
 	if !t.Waiting(Queued, OnSlot) || t.Book.Current != x.ID {
 		return Errorf(Conflict, "task %s does not wait for a slot", t.ID).WithReason("stale")
 	}
-	if !c.On.Parks() || !c.Until.After(s.Now) {
+	if !c.On.parks() || !c.Until.After(s.Now) {
 		return Errorf(Internal, "task %s cannot be parked on %q until %s", t.ID, c.On, c.Until)
 	}
 	t.BlockedOn, t.WakeAt, t.Reason = c.On, c.Until.UTC().Truncate(time.Microsecond), c.Reason
@@ -29,7 +29,7 @@ func (c Park) apply(s *Step) error {
 	return nil
 }
 
-// Parks is true for what lies outside a tree and keeps its tasks from starting.
-func (b BlockedOn) Parks() bool {
+// parks is true for what lies outside a tree and keeps its tasks from starting.
+func (b BlockedOn) parks() bool {
 	return b == OnLimit || b == OnBudget || b == OnPaused || b == OnResources
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/claudomator/claudomator/internal/sandbox"
 )
 
-// PromptLimit is how many characters Codex takes as one message.
-const PromptLimit = 1 << 20
+// promptLimit is how many characters Codex takes as one message.
+const promptLimit = 1 << 20
 
 // server names the run tools among Codex's MCP servers.
 const server = "claudomator"
@@ -108,7 +108,7 @@ func quote(text string) string {
 
 // deliver is what goes to standard input: the prompt, or where it lies.
 func deliver(s *agent.Session, prompt string) (string, error) {
-	if utf8.ValidString(prompt) && (len(prompt) <= PromptLimit || utf8.RuneCountInString(prompt) <= PromptLimit) {
+	if utf8.ValidString(prompt) && (len(prompt) <= promptLimit || utf8.RuneCountInString(prompt) <= promptLimit) {
 		return prompt, nil
 	}
 	dir, err := s.Private()

@@ -11,7 +11,7 @@
 //   - What a line of Codex means is a row of Rows, why a turn failed a row of
 //     Failures. Lines without a row are recorded as they are.
 //   - The prompt goes by standard input. What Codex does not take there, more
-//     than PromptLimit characters or no UTF-8, goes by a file of the run.
+//     than promptLimit characters or no UTF-8, goes by a file of the run.
 //   - Success is turn.completed. Lines "Reconnecting…" are a provider that
 //     holds the agent up, not an end.
 //   - Usage is of this run alone. Codex counts over the whole conversation:

@@ -8,9 +8,9 @@ import (
 	"github.com/claudomator/claudomator/internal/agent"
 )
 
-// BlockedPrefix begins a line with which an agent without tools reports a
+// blockedPrefix begins a line with which an agent without tools reports a
 // roadblock.
-const BlockedPrefix = "CLAUDOMATOR_BLOCKED:"
+const blockedPrefix = "CLAUDOMATOR_BLOCKED:"
 
 // Agent runs any program.
 type Agent struct {
@@ -55,7 +55,7 @@ func (a *Agent) Run(ctx context.Context, job agent.Job, sink agent.Sink) (agent.
 
 func read(s *agent.Session, stream agent.Stream, line agent.Line) {
 	s.LogLine(stream, line)
-	if text, ok := bytes.CutPrefix(line.Text, []byte(BlockedPrefix)); ok {
+	if text, ok := bytes.CutPrefix(line.Text, []byte(blockedPrefix)); ok {
 		s.Emit(agent.Event{Kind: agent.KindBlocker, Stream: stream, Text: strings.TrimSpace(string(text)), Cut: line.Cut})
 	}
 }
