@@ -208,8 +208,7 @@ func (s *Service) rules(ctx context.Context, project work.ProjectID) (review.Rul
 		}
 		s.roles = activeRoles(all)
 	}
-	d := s.o.Defaults
-	return review.Rules{Roles: rolesOf(s.roles, project), Usable: s.o.Agents.Usable, Default: d.Agent, Models: d.Models, Judges: d.Judges}, nil
+	return review.Rules{Roles: rolesOf(s.roles, project), Usable: s.o.Agents.Usable, Default: s.o.Defaults.Agent, Judges: s.o.Defaults.Judges}, nil
 }
 
 func (s *Service) forgetRoles() {
