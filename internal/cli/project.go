@@ -167,7 +167,7 @@ func (f *projectFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.policy, "policy", "", "review policy: none, human, checked or arbitrated")
 	flags.StringArrayVar(&f.policyFor, "policy-for", nil, "ROLE/DEPTH=POLICY, either may be * (repeatable)")
 	flags.StringVar(&f.agent, "agent", "", "agent type that works where a task names none")
-	flags.StringVar(&f.isolation, "isolation", "", "none, sandbox or container")
+	flags.StringVar(&f.isolation, "isolation", "", "how runs are kept apart: none, which keeps nothing apart; no other is built yet")
 	flags.IntVar(&f.maxFixes, "max-fixes", 0, "fix attempts before a person decides")
 	flags.StringArrayVar(&f.evaluators, "evaluator", nil, "role that judges in an arbitrated review; all four when left out (repeatable)")
 	flags.BoolVar(&f.autoLand, "auto-land", false, "land accepted work without being asked")
