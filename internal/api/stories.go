@@ -43,7 +43,7 @@ func (s *server) stories(h huma.API) {
 		about: "current_root_id names the attempt that stands at its root."},
 		func(ctx context.Context, in *Ref) (*app.StoryView, error) { return api.Story(ctx, in.ID) })
 	add(s, h, endpoint{method: http.MethodPatch, path: "/api/stories/{id}", id: "EditStory", summary: "Change a story; what is left out stays",
-		about: "Its plan is edited while it is a DRAFT and no planner is at work; a plan that is given replaces the old one whole. Afterwards only name and epic can be changed."},
+		about: "Its plan is edited while it is a DRAFT and no planner is at work; a plan that is given replaces the old one whole. Afterwards only name, epic and, until it is shipped, branch_name can be changed."},
 		func(ctx context.Context, in *struct {
 			Ref
 			Body app.StoryPatch

@@ -82,8 +82,8 @@ type Approved struct {
 	TaskIDs []work.TaskID `json:"task_ids"`
 }
 
-// StoryPatch changes a story; nil fields stay. After its approval only name and
-// epic can be changed.
+// StoryPatch changes a story; nil fields stay. After its approval only name, epic
+// and, until it is shipped, branch can be changed.
 type StoryPatch struct {
 	Name               *string     `json:"name,omitempty" doc:"Short title"`
 	Goal               *string     `json:"goal,omitempty" doc:"What is wanted"`
