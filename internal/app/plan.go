@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claudomator/claudomator/internal/review"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -57,20 +58,17 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 			plan.shipped(tree)
 			return nil
 		}
-		return s.byAgent(plan, tree, t, role)
+		return s.byAgent(plan, tree, t, rules)
 	})
 	return plan, err
 }
 
 // byAgent says who does the run, for how much, and what that one is told.
-func (s *Service) byAgent(p *RunPlan, tree *work.Tree, t *work.Task, role work.RoleConfig) (err error) {
-	fills := role
-	if t.Judges != nil || t.Role() == work.Retro {
-		fills = work.RoleConfig{} // review has said who it is, and with which model
-	}
-	if p.Spec, p.Refusal = resolveAgent(t.Agent, fills, above(tree, t), tree.Project, s.o.Defaults); p.Refusal != nil {
+func (s *Service) byAgent(p *RunPlan, tree *work.Tree, t *work.Task, rules review.Rules) (err error) {
+	if p.Spec, p.Refusal = rules.Worker(tree, t); p.Refusal != nil {
 		return nil
 	}
+	role := rules.Roles[t.Role()]
 	p.budget()
 	if p.Execution.State == work.ExecutionQueued && role.Name == "" && t.Role() != "" && !slices.Contains(work.Roles(), t.Role()) {
 		s.o.Log.Warn("run without a role: it has no active configuration", "task", t.ID, "role", t.Role())
@@ -161,51 +159,4 @@ func (p *RunPlan) budget() {
 		p.Refusal = work.Errorf(work.Exhausted, "%.2f of %.2f USD are spent", spent, budget).WithReason("budget").
 			WithHint("raise it: claudomator task set %s --budget USD; then retry", p.Task.ID)
 	}
-}
-
-// above is the agent of the nearest ancestor that names one.
-func above(tree *work.Tree, t *work.Task) work.AgentSpec {
-	for p := tree.Task(t.ParentTaskID); p != nil; p = tree.Task(p.ParentTaskID) {
-		spec := p.Agent
-		if spec.Type == "" && len(spec.Command) > 0 {
-			spec.Type = work.CommandAgent
-		}
-		if spec.Type != "" {
-			return spec
-		}
-	}
-	return work.AgentSpec{}
-}
-
-// resolveAgent merges the agent settings: task over role over parent over
-// project over server.
-func resolveAgent(spec work.AgentSpec, role work.RoleConfig, parent work.AgentSpec, project work.Project, d Defaults) (work.AgentSpec, error) {
-	if spec.Type == "" && len(spec.Command) == 0 {
-		spec.Type, spec.Command = role.Agent, role.Command
-	}
-	if role.Agent == "" || spec.Type == role.Agent { // a model belongs to its agent
-		spec.Model = cmp.Or(spec.Model, role.Model)
-	}
-	if spec.Type == "" && len(spec.Command) > 0 {
-		spec.Type = work.CommandAgent
-	}
-	if spec.Type == "" && parent.Type != "" {
-		spec.Type, spec.Command, spec.Model = parent.Type, parent.Command, cmp.Or(spec.Model, parent.Model)
-	}
-	spec.Type = cmp.Or(spec.Type, project.Agent, d.Agent)
-	spec.Model = cmp.Or(spec.Model, d.Models[spec.Type])
-	if spec.AllowedTools == nil {
-		spec.AllowedTools = role.AllowedTools
-	}
-	if spec.MaxBudgetUSD == 0 {
-		spec.MaxBudgetUSD = role.MaxBudgetUSD
-	}
-	if spec.Type == work.CommandAgent && len(spec.Command) == 0 {
-		spec.Command = []string{"sh"}
-	}
-	if spec.Type == "" {
-		return spec, work.Errorf(work.Invalid, "no agent is chosen for this task").WithReason("no_agent").
-			WithHint("give --agent TYPE, or set one: claudomator project set NAME --agent TYPE; for all projects: the server's setting agent")
-	}
-	return spec, nil
 }

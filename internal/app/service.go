@@ -208,7 +208,8 @@ func (s *Service) rules(ctx context.Context, project work.ProjectID) (review.Rul
 		}
 		s.roles = activeRoles(all)
 	}
-	return review.Rules{Roles: rolesOf(s.roles, project), Usable: s.o.Agents.Usable, Default: s.o.Defaults.Agent, Judges: s.o.Defaults.Judges}, nil
+	d := s.o.Defaults
+	return review.Rules{Roles: rolesOf(s.roles, project), Usable: s.o.Agents.Usable, Default: d.Agent, Models: d.Models, Judges: d.Judges}, nil
 }
 
 func (s *Service) forgetRoles() {

@@ -142,7 +142,7 @@ func (s *Service) taskInput(ctx context.Context, in TaskRequest) (work.TaskInput
 	if err != nil {
 		return none, nil, err
 	}
-	if _, err := resolveAgent(out.Agent, rules.Roles[out.Agent.Role], work.AgentSpec{}, *project, s.o.Defaults); err != nil {
+	if _, err := rules.Agent(out.Agent, work.AgentSpec{}, *project); err != nil {
 		return none, nil, err
 	}
 	return out, project, nil

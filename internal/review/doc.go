@@ -5,7 +5,8 @@
 // follow ([work.Step.Follow]: dependencies, cascades, roll-up), then, for each
 // READY task, does the next thing its [Policy] asks for: run the gates, spawn a
 // missing judge, read the verdicts, accept, report, spawn a fix attempt, or wait
-// for a person. It is pure and idempotent: settling twice changes nothing.
+// for a person. It is pure and idempotent: settling twice changes nothing. [Rules]
+// resolve who does a run ([Rules.Worker]) and who judges it ([Rules.Judge]).
 //
 // # Invariants
 //

@@ -1,9 +1,7 @@
 package review
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/claudomator/claudomator/internal/work"
@@ -64,17 +62,6 @@ func CheckRule(key, policy string) error {
 	}
 	_, err := Preset(policy)
 	return err
-}
-
-// Rules is what judging needs to know besides the tree.
-type Rules struct {
-	Roles  map[work.Role]work.RoleConfig // the active role configurations
-	Usable func(agent string) bool       // whether an agent program can be used here
-	// Default is the agent of tasks that nothing nearer gives one.
-	Default string
-	// Judges are the agents that this server's configuration names, in the order in
-	// which they are asked to judge what another one has built.
-	Judges []string
 }
 
 // For chooses the policy of a task: its own, else its story's, else the
@@ -158,74 +145,3 @@ func mapped(policies map[string]string, role work.Role, depth int) string {
 func MaxFixes(tree *work.Tree) func(*work.Task) int {
 	return func(t *work.Task) int { return For(tree, t).Fixes }
 }
-
-// judgeSpec resolves who judges a task.
-func (r Rules) judgeSpec(tree *work.Tree, task *work.Task, role work.Role) (work.AgentSpec, bool) {
-	return r.Judge(tree.Project, r.builder(tree, task), role)
-}
-
-// Judge resolves who judges what builder has built: the role's configuration, else the
-// project's default, else the builder; but where these would let an agent judge what it
-// has built itself, another one that the server is set up for. False when that cannot
-// be used: not installed, or a command without a command of its own.
-func (r Rules) Judge(project work.Project, builder work.AgentSpec, role work.Role) (work.AgentSpec, bool) {
-	config := r.Roles[role]
-	spec := work.AgentSpec{
-		Type: config.Agent, Model: config.Model, Command: slices.Clone(config.Command),
-		AllowedTools: slices.Clone(config.AllowedTools), MaxBudgetUSD: config.MaxBudgetUSD,
-	}
-	if len(config.Command) > 0 && spec.Type == "" {
-		spec.Type = work.CommandAgent
-	}
-	if spec.Type == "" {
-		spec.Type = project.Agent
-	}
-	if config.Agent == "" && spec.Type != work.CommandAgent {
-		if spec.Type == "" {
-			spec.Type, spec.Model = builder.Type, cmp.Or(spec.Model, builder.Model)
-		}
-		if other := r.other(builder.Type); spec.Type == builder.Type && other != "" {
-			spec.Type, spec.Model = other, ""
-		}
-	}
-	if spec.AllowedTools == nil {
-		spec.AllowedTools = []string{"Bash", "Read", "Glob", "Grep"}
-	}
-	if spec.MaxBudgetUSD == 0 {
-		spec.MaxBudgetUSD = judgeBudget
-	}
-	if spec.Type == work.CommandAgent {
-		return spec, len(spec.Command) > 0
-	}
-	return spec, spec.Type != "" && r.Usable != nil && r.Usable(spec.Type)
-}
-
-// builder is the agent that has built a task's work, or would.
-func (r Rules) builder(tree *work.Tree, task *work.Task) work.AgentSpec {
-	spec := work.AgentSpec{Type: task.Agent.Type, Model: task.Agent.Model}
-	for _, x := range tree.Runs(task.ID, work.AgentRun) {
-		if spec.Type == "" {
-			spec = work.AgentSpec{Type: x.Agent, Model: x.Model}
-		}
-	}
-	if spec.Type == "" {
-		spec.Type = cmp.Or(tree.Project.Agent, r.Default)
-	}
-	return spec
-}
-
-// other is an agent to judge what builder has built, "" if there is none. What a
-// command has built is judged by whom a person names.
-func (r Rules) other(builder string) string {
-	if builder == work.CommandAgent {
-		return ""
-	}
-	for _, name := range r.Judges {
-		if name != builder && name != work.CommandAgent && r.Usable != nil && r.Usable(name) {
-			return name
-		}
-	}
-	return ""
-}
-
-const judgeBudget = 0.50 // USD

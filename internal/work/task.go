@@ -146,6 +146,14 @@ type AgentSpec struct {
 	MaxTurns     int      `json:"max_turns,omitempty"`
 }
 
+// Typed gives an agent that only a command stands for its type.
+func (a AgentSpec) Typed() AgentSpec {
+	if a.Type == "" && len(a.Command) > 0 {
+		a.Type = CommandAgent
+	}
+	return a
+}
+
 // Retry bounds how often a failed execution is repeated.
 type Retry struct {
 	MaxAttempts int     `json:"max_attempts"`
