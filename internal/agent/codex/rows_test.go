@@ -138,7 +138,7 @@ func TestOutcomesNeedNoFile(t *testing.T) {
 			for _, f := range without(without(archive.Files, "rollout"), "before") {
 				files[f.Name] = f.Data
 			}
-			result, _ := openTranscript(t, files).run(t)
+			result, _ := again(t, files)
 			if want := fmt.Sprintf(`{"outcome":%q,"rule":%q`, result.Outcome, result.Rule); !bytes.Contains(files["want"], []byte(want)) {
 				t.Errorf("without the file: %s", want)
 			}
