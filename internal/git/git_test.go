@@ -43,9 +43,12 @@ func (c *calls) take() []string {
 	return got
 }
 
+// patient is how long a busy machine may take for what a command is to do.
+const patient = 5 * time.Minute
+
 func newGit(t testing.TB, c *calls) *Git {
 	t.Helper()
-	o := Options{Timeout: 30 * time.Second, Environ: os.Environ()}
+	o := Options{Timeout: patient, Environ: os.Environ()}
 	if c != nil {
 		o.Trace = c.add
 	}
@@ -68,7 +71,7 @@ func sh(t testing.TB, dir, script string) string {
 }
 
 func trySh(dir, script string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-ec", script) //nolint:gosec // tests
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -154,6 +154,7 @@ func TestLandingBesideAnotherServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			placed := make(chan struct{})
 			second := l.run("u", "echo other >other; git add -A; git commit -qm u")
 			other := l.landSpec("u", second.Head)
 			c := &checkout{dir: l.repo, gitDir: filepath.Join(l.repo, ".git")}
@@ -169,7 +170,6 @@ func TestLandingBesideAnotherServers(t *testing.T) {
 			case "is killed":
 				l.dies(to)
 			default:
-				placed := make(chan struct{})
 				go func() {
 					defer close(placed)
 					defer to.release()
@@ -182,6 +182,14 @@ func TestLandingBesideAnotherServers(t *testing.T) {
 				defer func() { <-placed }()
 			}
 			out, err := l.vault.Land(l.ctx(), other)
+			for over := name == "is killed"; KindOf(err) == KindLocked && !over; { // on a busy machine the first one is not that quick
+				select {
+				case <-placed:
+					over = true // this try begins after its end
+				default:
+				}
+				out, err = l.vault.Land(l.ctx(), other)
+			}
 			if err != nil || out.Checkout != l.repo || len(out.Warnings) > 0 {
 				t.Fatalf("landed %+v, %v", out, err)
 			}

@@ -184,8 +184,9 @@ func (r *reader) end() {
 		return
 	}
 	r.idle.Stop()
-	closePipes(r.live.in, r.live.pipe) // end of input: cat-file leaves
-	_ = r.live.proc.wait()             // how it left no longer matters to anybody
+	closePipes(r.live.in, r.live.pipe)
+	r.live.proc.cancel()   // it only reads; one that hangs would not leave at the end of its input
+	_ = r.live.proc.wait() // how it left no longer matters to anybody
 	r.live = nil
 }
 

@@ -74,7 +74,7 @@ func fake(t *testing.T, script string) *Git {
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // must run
 		t.Fatal(err)
 	}
-	g, err := New(t.Context(), Options{Program: path, Environ: os.Environ(), Timeout: 500 * time.Millisecond})
+	g, err := New(t.Context(), Options{Program: path, Environ: os.Environ(), Timeout: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,16 +84,28 @@ func fake(t *testing.T, script string) *Git {
 func TestTimeoutEndsTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	pids := filepath.Join(t.TempDir(), "pids")
-	g := fake(t, "sleep 300 & echo $! >"+pids+"; sleep 300")
-	_, err := g.run(t.Context(), command{args: []opt{"status"}})
-	if e := wantError(t, err, KindTimeout); e.Exit != -1 {
-		t.Errorf("exit %d", e.Exit)
+	g := fake(t, "sleep 3600 & echo $! >"+pids+"; sleep 3600")
+	wantGone(t, noted(t, pids, 500*time.Millisecond, func(limit time.Duration) {
+		g.opts.Timeout = limit
+		_, err := g.run(t.Context(), command{args: []opt{"status"}})
+		if e := wantError(t, err, KindTimeout); e.Exit != -1 {
+			t.Errorf("exit %d", e.Exit)
+		}
+	}))
+}
+
+// noted is what a program has written to a file before its time limit ended it: a
+// longer one where it did not get to that.
+func noted(t *testing.T, file string, limit time.Duration, run func(limit time.Duration)) string {
+	t.Helper()
+	for ; ; limit *= 3 {
+		run(limit)
+		if text, err := os.ReadFile(file); strings.TrimSpace(string(text)) != "" {
+			return string(text)
+		} else if limit > time.Minute {
+			t.Fatalf("nothing noted in %s: %v", limit, err)
+		}
 	}
-	pid, err := os.ReadFile(pids)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantGone(t, string(pid))
 }
 
 // wantGone waits a moment for the end of a process.
@@ -103,7 +115,7 @@ func wantGone(t *testing.T, pid string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/stat") // also tells a process that nobody has waited for
 		if syscall.Kill(id, 0) != nil || err == nil && strings.Contains(string(stat), ") Z ") {
 			return
@@ -200,8 +212,8 @@ func TestReaderRestsAndSurvivesCancelling(t *testing.T) {
 	l.vault.reader.mu.Lock()
 	l.vault.reader.idle.Reset(0)
 	l.vault.reader.mu.Unlock()
-	deadline := time.Now().Add(5 * time.Second)
-	for live := true; live; {
+	deadline := time.Now().Add(patient)
+	for live := true; live; time.Sleep(time.Millisecond) {
 		l.vault.reader.mu.Lock()
 		live = l.vault.reader.live != nil
 		l.vault.reader.mu.Unlock()
