@@ -335,7 +335,7 @@ func TestStreamHasNoGaps(t *testing.T) {
 	for range 30 {
 		s.create(t, app.TaskRequest{})
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Minute)
 	defer cancel()
 	var wait sync.WaitGroup
 	for range 4 {

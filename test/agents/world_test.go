@@ -23,7 +23,7 @@ import (
 )
 
 // taskLimit is how long a task may take on a busy machine; it takes seconds.
-const taskLimit = 3 * time.Minute
+const taskLimit = 8 * time.Minute
 
 // world is a home folder, a repository, a model server, and a server with one
 // agent program.

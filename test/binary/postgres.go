@@ -45,7 +45,7 @@ func Database(address string) (database string, drop func() error, err error) {
 }
 
 func execute(address, statement string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {

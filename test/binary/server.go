@@ -15,8 +15,8 @@ import (
 // How long a server may take to serve and to end, on a busy machine; it takes
 // well under a second.
 const (
-	startLimit = 30 * time.Second
-	stopLimit  = time.Minute
+	startLimit = 2 * time.Minute
+	stopLimit  = 3 * time.Minute
 )
 
 // Options say how a server is launched.

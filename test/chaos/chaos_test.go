@@ -113,7 +113,7 @@ func seed(t *testing.T) uint64 {
 }
 
 // settleLimit bounds how long everything may take to end after the storm.
-const settleLimit = 3 * time.Minute
+const settleLimit = 6 * time.Minute
 
 func storm(t *testing.T, bin, postgres string, kills int) {
 	from := seed(t)

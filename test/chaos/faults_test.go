@@ -137,9 +137,13 @@ func testGitFails(t *testing.T, bin string) {
 	g.plan("every 7")
 	p.asks(kind{part: "parent", review: "none"}, kind{part: "clashing", review: "human"}, kind{part: "daemon", review: "human"},
 		kind{part: "flawed", review: "checked"}, kind{part: "main", review: "none"}, kind{part: "main", review: "none"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), settleLimit)
 	defer cancel()
-	for ctx.Err() == nil {
+	wrong := func() int {
+		faults, _ := os.ReadFile(filepath.Join(g.dir, "done"))
+		return bytes.Count(faults, []byte("\n"))
+	}
+	for end := time.Now().Add(10 * time.Second); ctx.Err() == nil && (time.Now().Before(end) || wrong() < 12); {
 		if api, err := w.api(); err == nil {
 			p.look(ctx, api, false)
 		}
@@ -148,8 +152,7 @@ func testGitFails(t *testing.T, bin string) {
 	calls := g.number("count")
 	g.plan("never 0")
 	p.ends()
-	faults, _ := os.ReadFile(filepath.Join(g.dir, "done"))
-	if n := bytes.Count(faults, []byte("\n")); n < 12 {
+	if n := wrong(); n < 12 {
 		t.Errorf("only %d of %d git commands went wrong: the test did not test", n, calls)
 	}
 }
@@ -166,14 +169,14 @@ func testGitHangs(t *testing.T, bin string) {
 		g.plan(fmt.Sprintf("hang %d", call))
 		p.asks(kind{part: "parent", review: "none"})
 		pid := 0
-		for end := time.Now().Add(20 * time.Second); pid == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(limit); pid == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			pid = g.number("hung")
 		}
 		w.kill()
 		if pid == 0 {
 			t.Fatalf("git was not called %d times", call)
 		}
-		for end := time.Now().Add(5 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(limit); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("call %d: git outlives the server that was killed", call)
 			}

@@ -77,13 +77,37 @@ func (p *person) setUp(ctx context.Context, judge, deploy string) {
 	}
 }
 
-const glance = 120 * time.Millisecond // between two looks at the inbox
+const (
+	glance    = 120 * time.Millisecond // between two looks at the inbox
+	lookLimit = 30 * time.Second       // for one look, on a busy machine
+)
+
+// quiet counts looks at which nobody seems to do anything. What is looked at changes
+// between the calls of one look, so that a few in a row say nothing, however long
+// they take.
+type quiet struct {
+	looks int
+	since time.Time
+}
+
+// lasts takes one look into account; true when it has been quiet for too long.
+func (q *quiet) lasts(is bool) bool {
+	switch {
+	case !is:
+		*q = quiet{}
+	case q.looks == 0:
+		q.looks, q.since = 1, time.Now()
+	default:
+		q.looks++
+	}
+	return q.looks > 50 && time.Since(q.since) > 15*time.Second
+}
 
 // live is the person's life during the storm.
 func (p *person) live(ctx context.Context) {
 	for ctx.Err() == nil {
 		if api, err := p.w.api(); err == nil {
-			limit, cancel := context.WithTimeout(ctx, 5*time.Second)
+			limit, cancel := context.WithTimeout(ctx, lookLimit)
 			p.look(limit, api, true)
 			cancel()
 		}
@@ -289,7 +313,7 @@ func (p *person) expect(what string, id work.TaskID, err error) {
 // finish leads everything to its end, without new work and in calm weather.
 func (p *person) finish(ctx context.Context) {
 	p.w.Helper()
-	idle := time.Now()
+	var q quiet
 	for {
 		api, err := p.w.api()
 		if err != nil {
@@ -298,9 +322,7 @@ func (p *person) finish(ctx context.Context) {
 		if p.look(ctx, api, false) {
 			break
 		}
-		if stuck := p.stuck(ctx, api); len(stuck) == 0 {
-			idle = time.Now()
-		} else if time.Since(idle) > 10*time.Second {
+		if stuck := p.stuck(ctx, api); q.lasts(len(stuck) > 0) {
 			p.w.Errorf("neither automatic work under way nor an item in the inbox:\n%s", strings.Join(stuck, "\n"))
 			return
 		}

@@ -22,7 +22,7 @@ import (
 const (
 	storyShort = 50              // kills of stories, on SQLite
 	storyLong  = 300             // a quarter of it on PostgreSQL
-	storyTime  = 5 * time.Minute // for one story, storm included
+	storyTime  = 8 * time.Minute // for one story, storm included
 )
 
 // ending is what must be the same however often a story was killed.
@@ -152,26 +152,24 @@ func (s *saga) plan() app.ApproveInput {
 
 // live is the life of the story's person: everything is asked for until it is so.
 func (s *saga) live(ctx context.Context) {
-	for idle := time.Now(); ; time.Sleep(glance) {
+	var q quiet
+	for ; ; time.Sleep(glance) {
 		if ctx.Err() != nil {
 			s.wrong = append(s.wrong, "the story is not over after "+storyTime.String()+":\n"+strings.Join(s.open(ctx), "\n"))
 			return
 		}
 		api, err := s.w.api()
 		if err != nil {
-			idle = time.Now()
+			q = quiet{}
 			continue
 		}
-		limit, cancel := context.WithTimeout(ctx, 5*time.Second)
+		limit, cancel := context.WithTimeout(ctx, lookLimit)
 		over, waits := s.look(limit, api)
 		cancel()
 		if over {
 			return
 		}
-		if !waits {
-			idle = time.Now()
-		}
-		if time.Since(idle) > 15*time.Second {
+		if q.lasts(waits) {
 			s.wrong = append(s.wrong, "neither automatic work under way nor an item in the inbox:\n"+strings.Join(s.open(ctx), "\n"))
 			return
 		}

@@ -35,7 +35,7 @@ type world struct {
 }
 
 // limit is how long anything may take that takes seconds on a busy machine.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // newWorld makes a folder with the scripts, a repository, and where asked a
 // PostgreSQL database that is dropped at the end.

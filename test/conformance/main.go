@@ -25,7 +25,7 @@ import (
 
 // How long the start of a run and one pass of the suite may take.
 const (
-	startLimit = 30 * time.Second
+	startLimit = 2 * time.Minute
 	suiteLimit = 2 * time.Minute
 )
 
