@@ -148,43 +148,13 @@ func (s *Service) storyView(ctx context.Context, story *work.Story) (*StoryView,
 	err := s.View(ctx, work.TreeID(story.RootTaskID), func(tree *work.Tree) error {
 		root := tree.Current(tree.Root())
 		view = &StoryView{Story: *tree.Story, Actions: tree.StoryActions(), RootID: root.ID, Attempts: root.AttemptNo, TaskIDs: []work.TaskID{}}
-		view.Needs, view.Rests, view.Paused = needs(tree, root), tree.StoryRests(), tree.ShipPaused()
+		view.Needs, view.Rests, view.Paused = tree.StoryNeeds(), tree.StoryRests(), tree.ShipPaused()
 		for _, t := range tree.Tasks() {
 			view.count(t)
 		}
 		return nil
 	})
 	return view, err
-}
-
-// needs says what a story waits for from a person: in the words of the inbox, and the
-// one place for all surfaces.
-func needs(tree *work.Tree, root *work.Task) string {
-	if tree.Story.Status.Over() {
-		return "" // its retro may need somebody, the story does not
-	}
-	at, others := "", 0 // what needs a person at its root, and elsewhere in its tree
-	for _, item := range work.Inbox(tree) {
-		switch {
-		case item.Kind == work.ItemStory:
-			return item.Text
-		case item.TaskID == root.ID:
-			at = item.Text
-		default:
-			others++
-		}
-	}
-	switch {
-	case at != "" && tree.Story.Status == work.Shipping:
-		return "the ship is paused: " + at
-	case at != "":
-		return "the task at its root awaits a person: " + at
-	case others == 1:
-		return "1 thing in its tree needs you"
-	case others > 1:
-		return fmt.Sprintf("%d things in its tree need you", others)
-	}
-	return ""
 }
 
 // count takes a task of its tree into a story's view.

@@ -154,7 +154,7 @@ func (p *page) storyFacts(f folio) {
 	p.field("id", string(f.ID))
 	p.field("project", f.project)
 	p.field("epic", f.epic)
-	p.field("policy", orElse(f.Policy, "arbitrated"))
+	p.field("policy", orElse(f.Policy, work.PolicyArbitrated))
 	p.field("branch", f.BranchName)
 	root := string(f.RootID)
 	if f.Attempts > 1 {

@@ -31,9 +31,9 @@ func presets() []Policy {
 	return []Policy{
 		{Name: "none", Auto: true, Fixes: defaultFixes},
 		{Name: "human", Gates: true, Fixes: defaultFixes},
-		{Name: "checked", Gates: true, Decide: true, Panel: []work.Role{work.Checker}, Auto: true, Fixes: defaultFixes},
+		{Name: work.PolicyChecked, Gates: true, Decide: true, Panel: []work.Role{work.Checker}, Auto: true, Fixes: defaultFixes},
 		{
-			Name: "arbitrated", Gates: true, Decide: true,
+			Name: work.PolicyArbitrated, Gates: true, Decide: true,
 			Panel:   []work.Role{work.EvaluatorCorrectness, work.EvaluatorTests, work.EvaluatorSecurity, work.EvaluatorQuality},
 			Arbiter: work.Arbitration, Auto: true, Fix: true, Fixes: defaultFixes,
 		},
@@ -88,9 +88,9 @@ func choose(tree *work.Tree, task *work.Task) Policy {
 	case task.Unreviewed():
 		names = []string{"none"}
 	case task.Role() == work.Builder:
-		names = append(names, "arbitrated")
+		names = append(names, work.PolicyArbitrated)
 	case depth == 0:
-		names = append(names, "checked")
+		names = append(names, work.PolicyChecked)
 	default:
 		names = append(names, "none")
 	}
@@ -113,14 +113,14 @@ func storyPolicy(tree *work.Tree, task *work.Task, depth int) string {
 		return ""
 	}
 	switch tree.Story.Policy {
-	case "checked":
+	case work.PolicyChecked:
 		if depth == 1 {
-			return "checked"
+			return work.PolicyChecked
 		}
 		return "none"
-	case "", "arbitrated":
+	case "", work.PolicyArbitrated:
 		if task.Role() == work.Builder {
-			return "arbitrated"
+			return work.PolicyArbitrated
 		}
 	}
 	return ""

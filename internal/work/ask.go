@@ -152,8 +152,7 @@ func storyDraft(tree *Tree) *Error {
 }
 
 func badDependencyError(tree *Tree, t *Task) *Error {
-	step := Step{Tree: tree}
-	if bad := step.badDependency(t); bad != nil {
+	if bad := tree.badDependency(t); bad != nil {
 		return Errorf(Illegal, "task %s cannot run: %s", t.ID, bad.reason).WithReason("bad_dependency").With("dependency", string(bad.pos)).
 			WithHint("retry %s first, or edit the dependencies", bad.pos)
 	}

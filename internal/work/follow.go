@@ -50,7 +50,7 @@ func (s *Step) followPending(t *Task) error {
 	if s.Tree.cancelled() {
 		return s.cascade(t, parent.Position(), "its story was cancelled")
 	}
-	if bad := s.badDependency(t); bad != nil {
+	if bad := s.Tree.badDependency(t); bad != nil {
 		return s.cascade(t, bad.pos, bad.reason)
 	}
 	if t.Draft {
@@ -67,14 +67,14 @@ func (s *Step) followQueued(t *Task) error {
 	if ok, err := s.underEndedParent(t); ok || err != nil {
 		return err
 	}
-	if bad := s.badDependency(t); bad != nil {
+	if bad := s.Tree.badDependency(t); bad != nil {
 		return s.cascade(t, bad.pos, bad.reason)
 	}
 	if !t.WakeAt.IsZero() && t.WakeAt.After(s.Now) {
 		return nil
 	}
 	on := OnSlot
-	if !s.dependenciesMet(t) {
+	if !s.Tree.dependenciesMet(t) {
 		on = OnDependencies
 	}
 	if t.BlockedOn == on && t.WakeAt.IsZero() {
@@ -104,13 +104,13 @@ func (s *Step) queue(t *Task) error {
 
 // dependenciesMet: siblings must be integrated; another tree's root must at
 // least be READY.
-func (s *Step) dependenciesMet(t *Task) bool {
-	for _, d := range t.DependsOn {
-		if o, outer := s.Tree.Outer[d]; outer {
+func (t *Tree) dependenciesMet(task *Task) bool {
+	for _, d := range task.DependsOn {
+		if o, outer := t.Outer[d]; outer {
 			if o.State != Ready && o.State != Completed {
 				return false
 			}
-		} else if c := s.Tree.Current(d); c == nil || c.State != Completed {
+		} else if c := t.Current(d); c == nil || c.State != Completed {
 			return false
 		}
 	}
@@ -123,16 +123,16 @@ type badEnd struct {
 	drop   bool // dropped: what waits for it goes along
 }
 
-// badDependency finds a dependency of t that ended badly.
-func (s *Step) badDependency(t *Task) *badEnd {
-	for _, d := range t.DependsOn {
-		if o, outer := s.Tree.Outer[d]; outer {
+// badDependency finds a dependency of a task that ended badly.
+func (t *Tree) badDependency(task *Task) *badEnd {
+	for _, d := range task.DependsOn {
+		if o, outer := t.Outer[d]; outer {
 			if o.State.EndedBadly() {
 				return &badEnd{d, fmt.Sprintf("dependency %s ended: %s", d, o.State), false}
 			}
 			continue
 		}
-		c := s.Tree.Current(d)
+		c := t.Current(d)
 		if c == nil {
 			return &badEnd{d, fmt.Sprintf("dependency %s is gone", d), false}
 		}
@@ -172,7 +172,7 @@ func (s *Step) revive(t *Task) error {
 	if t.Book.Cascade == "" || t.Dropped || s.Tree.cancelled() {
 		return nil
 	}
-	if bad := s.badDependency(t); bad != nil {
+	if bad := s.Tree.badDependency(t); bad != nil {
 		s.dropAlong(t, bad)
 		return nil
 	}

@@ -68,6 +68,37 @@ func Inbox(t *Tree) []Item {
 	return out
 }
 
+// StoryNeeds says what a story waits for from a person, in the words of the inbox,
+// "" for nothing.
+func (t *Tree) StoryNeeds() string {
+	if t.Story.Status.Over() {
+		return "" // its retro may need somebody, the story does not
+	}
+	root := t.Current(t.Root())
+	at, others := "", 0 // what needs a person at its root, and elsewhere in its tree
+	for _, item := range Inbox(t) {
+		switch {
+		case item.Kind == ItemStory:
+			return item.Text
+		case item.TaskID == root.ID:
+			at = item.Text
+		default:
+			others++
+		}
+	}
+	switch {
+	case at != "" && t.Story.Status == Shipping:
+		return "the ship is paused: " + at
+	case at != "":
+		return "the task at its root awaits a person: " + at
+	case others == 1:
+		return "1 thing in its tree needs you"
+	case others > 1:
+		return fmt.Sprintf("%d things in its tree need you", others)
+	}
+	return ""
+}
+
 // storyItem says what the tree's story needs from a person, "" for nothing.
 func (t *Tree) storyItem() string {
 	if t.Story == nil {

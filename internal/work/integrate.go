@@ -81,20 +81,20 @@ func (t *Tree) Unbuilt(task *Task) TaskID {
 // Integrating is true while an integration of commit (of task) into a branch is
 // awaited.
 func (t *Tree) Integrating(task, into TaskID, commit string) bool {
-	waiting, err := (&Step{Tree: t}).integrating(task, into, commit)
+	waiting, err := t.integrating(task, into, commit)
 	return err == nil && waiting != nil
 }
 
 // integrating finds the task that waits for a report about commit: the child
 // whose work goes into its parent's branch, or the top-level task that absorbs.
-func (s *Step) integrating(task, into TaskID, commit string) (*Task, error) {
-	if t := s.Tree.Task(task); t != nil {
-		if t.Waiting(Ready, OnIntegration) && t.ParentTaskID == into && t.Accepted != nil && t.Accepted.Commit == commit {
-			return t, nil
+func (t *Tree) integrating(task, into TaskID, commit string) (*Task, error) {
+	if child := t.Task(task); child != nil {
+		if child.Waiting(Ready, OnIntegration) && child.ParentTaskID == into && child.Accepted != nil && child.Accepted.Commit == commit {
+			return child, nil
 		}
-	} else if t := s.Tree.Task(into); t != nil && t.Waiting(Ready, OnIntegration) && t.Book.Absorb != nil {
-		if a := t.Book.Absorb; a.TaskID == task && a.Commit == commit {
-			return t, nil
+	} else if parent := t.Task(into); parent != nil && parent.Waiting(Ready, OnIntegration) && parent.Book.Absorb != nil {
+		if a := parent.Book.Absorb; a.TaskID == task && a.Commit == commit {
+			return parent, nil
 		}
 	}
 	return nil, Errorf(Conflict, "task %s does not wait for an integration of %s", task, commit).WithReason("stale")
@@ -111,7 +111,7 @@ type Integrated struct {
 }
 
 func (c Integrated) apply(s *Step) error {
-	t, err := s.integrating(c.Task, c.Into, c.Commit)
+	t, err := s.Tree.integrating(c.Task, c.Into, c.Commit)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ type IntegrateLacks struct {
 }
 
 func (c IntegrateLacks) apply(s *Step) error {
-	t, err := s.integrating(c.Task, c.Into, c.Commit)
+	t, err := s.Tree.integrating(c.Task, c.Into, c.Commit)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ type IntegrateConflict struct {
 }
 
 func (c IntegrateConflict) apply(s *Step) error {
-	t, err := s.integrating(c.Task, c.Into, c.Commit)
+	t, err := s.Tree.integrating(c.Task, c.Into, c.Commit)
 	if err != nil {
 		return err
 	}

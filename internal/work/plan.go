@@ -34,8 +34,14 @@ type PlanSubtask struct {
 	Instructions string `json:"instructions" doc:"What exactly to do"`
 }
 
+// The policies that a story can have; the interpreter knows more.
+const (
+	PolicyArbitrated = "arbitrated"
+	PolicyChecked    = "checked"
+)
+
 // StoryPolicies are the review policies that a story can have.
-func StoryPolicies() []string { return []string{"arbitrated", "checked"} }
+func StoryPolicies() []string { return []string{PolicyArbitrated, PolicyChecked} }
 
 const (
 	maxPlanTasks    = 200
@@ -103,7 +109,7 @@ func (p *Plan) checkStory(wrong *problems) {
 	if p.Policy != "" && !slices.Contains(StoryPolicies(), p.Policy) {
 		wrong.say("policy %.60q is unknown: %s", p.Policy, strings.Join(StoryPolicies(), " or "))
 	}
-	if p.Policy == "checked" && len(p.Tasks) == 0 {
+	if p.Policy == PolicyChecked && len(p.Tasks) == 0 {
 		wrong.say("tasks: at least one is needed under policy checked")
 	}
 	if len(p.Tasks) > maxPlanTasks {

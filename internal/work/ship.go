@@ -198,10 +198,9 @@ func (s *Step) shipRun(root *Task, kind ExecutionKind, commit string) {
 }
 
 // shipping is the story whose ship a report about its root speaks of.
-func (s *Step) shipping(task TaskID, step ShipStep) (*Story, *Task, error) {
-	root := s.Tree.Task(task)
-	story := s.Tree.Story
-	if story == nil || root == nil || story.Status != Shipping || story.Ship.Step != step || root != s.Tree.Current(s.Tree.Root()) {
+func (t *Tree) shipping(task TaskID, step ShipStep) (*Story, *Task, error) {
+	root, story := t.Task(task), t.Story
+	if story == nil || root == nil || story.Status != Shipping || story.Ship.Step != step || root != t.Current(t.Root()) {
 		return nil, nil, Errorf(Conflict, "task %s is not being shipped (%s)", task, step).WithReason("stale")
 	}
 	return story, root, nil
@@ -209,7 +208,7 @@ func (s *Step) shipping(task TaskID, step ShipStep) (*Story, *Task, error) {
 
 // Ships is true while a step of a ship awaits a report.
 func (t *Tree) Ships(task TaskID, step ShipStep) bool {
-	_, _, err := (&Step{Tree: t}).shipping(task, step)
+	_, _, err := t.shipping(task, step)
 	return err == nil
 }
 

@@ -19,7 +19,7 @@ type Pushed struct {
 }
 
 func (c Pushed) apply(s *Step) error {
-	story, root, err := s.shipping(c.Task, ShipPush)
+	story, root, err := s.Tree.shipping(c.Task, ShipPush)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ type PullSeen struct {
 }
 
 func (c PullSeen) apply(s *Step) error {
-	story, root, err := s.shipping(c.Task, ShipPull)
+	story, root, err := s.Tree.shipping(c.Task, ShipPull)
 	if err != nil {
 		return err
 	}

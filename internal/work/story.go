@@ -36,7 +36,7 @@ type Story struct {
 
 // Checked is true under policy checked: each of the plan's tasks has a checker, and
 // nothing else is judged.
-func (y *Story) Checked() bool { return y.Policy == "checked" }
+func (y *Story) Checked() bool { return y.Policy == PolicyChecked }
 
 // Epic groups stories under a name.
 type Epic struct {

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -311,6 +312,9 @@ func (t *Task) Waiting(state State, on BlockedOn) bool { return t.State == state
 // Lands is true for what can be landed by itself: top-level work outside stories,
 // which are landed by Ship.
 func (t *Task) Lands() bool { return t.ParentTaskID == "" && t.StoryID == "" && !t.Apart() }
+
+// String names the task as people know it.
+func (t *Task) String() string { return fmt.Sprintf("%s %q", t.ID, t.Name) }
 
 // Ref is the branch in the vault that holds the task's work.
 func (t *Task) Ref() string { return "claudomator/" + string(t.ID) }

@@ -310,6 +310,41 @@ func (t *Tree) Unsettled(id TaskID) []Position {
 	return out
 }
 
+// Summary is what other trees, lists and the inbox need to know of the tree.
+func (t *Tree) Summary() Summary {
+	root := t.Current(t.Root())
+	if root == nil {
+		return Summary{ID: t.ID}
+	}
+	sum := Summary{
+		ID: t.ID, ProjectID: root.ProjectID, StoryID: root.StoryID, Current: root.ID, State: root.State,
+		Head: root.Book.Head, Landed: root.Landed != nil, Inbox: Inbox(t),
+	}
+	if root.Accepted != nil && root.State == Completed {
+		sum.Accepted = root.Accepted.Commit
+	}
+	if t.cancelled() {
+		sum.State = Cancelled // it will never be landed, whatever its root came to
+	}
+	for _, task := range t.order {
+		if task.SupersededBy != "" && task.State.Ended() {
+			continue
+		}
+		sum.Open = sum.Open || (!task.State.Ended() && task.SupersededBy == "")
+		if task.State == Queued && !task.WakeAt.IsZero() && (sum.WakeAt.IsZero() || task.WakeAt.Before(sum.WakeAt)) {
+			sum.WakeAt = task.WakeAt
+		}
+	}
+	sum.Open = sum.Open || (t.Story != nil && !t.Story.Status.Over())
+	for _, x := range t.executions {
+		sum.Open = sum.Open || x.Live()
+	}
+	for _, m := range t.merges {
+		sum.Open = sum.Open || m.Status.Open()
+	}
+	return sum
+}
+
 // Violations lists what must never be: for tests.
 func (t *Tree) Violations() []string {
 	var out []string
