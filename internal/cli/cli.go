@@ -77,7 +77,7 @@ type DoctorOptions struct{ Settings }
 
 // DemoOptions are the options of demo.
 type DemoOptions struct {
-	Headless bool   // in the terminal, without a browser
+	Headless bool   // in the terminal, as always until there is another way
 	Dir      string // where everything is made and left; empty: a temporary folder
 	JSON     bool   // print events for programs
 }
@@ -146,8 +146,9 @@ const rootHelp = `Claudomator turns goals into shipped code with coding agents.
 
 "claudomator run" does one task in the terminal, with a server of its own where
 none runs. A server holds projects, stories and tasks: start it with "claudomator serve".
-All other commands talk to it: to the one that --server or CLAUDOMATOR_SERVER names (with
-the token in CLAUDOMATOR_TOKEN), else to the one that uses the local data folder.
+The other commands talk to it: to the one that --server or CLAUDOMATOR_SERVER names (with
+the token in CLAUDOMATOR_TOKEN), else to the one that uses the local data folder. None
+is needed by completion, config, demo, doctor and version.
 
 Wherever an id is asked for, an unambiguous beginning of it or a name will do.
 -o json prints the object itself, lists as arrays.

@@ -24,7 +24,8 @@ func newDiskCommand(s *shell) *cobra.Command {
 			"does not is kept as a snapshot first (see \"claudomator rescue\"); a task that runs or\n" +
 			"waits keeps its workspace. That frees nothing until the bin is emptied: by itself after\n" +
 			"its retention, or now with --bin. Gone with it is what no snapshot holds: ignored files\n" +
-			"above 10 MiB, what tools have built, and workspaces that could not be read.",
+			"above 10 MiB each or 64 MiB together, build trees above 64 MiB, special files, and\n" +
+			"workspaces that could not be read.",
 		Example: "  claudomator disk\n  claudomator disk --reclaim\n  claudomator disk --reclaim --bin --yes",
 	}
 	c.Flags().BoolVar(&reclaim, "reclaim", false, "move the workspaces of tasks that are over to the bin")

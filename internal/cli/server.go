@@ -100,7 +100,7 @@ func newDemoCommand(s *shell) *cobra.Command {
 			"With -o json its events are printed, one JSON object a line.",
 		Example: "  claudomator demo\n  claudomator demo --headless --dir /tmp/demo",
 	}
-	c.Flags().BoolVar(&o.Headless, "headless", false, "in the terminal, without a browser")
+	c.Flags().BoolVar(&o.Headless, "headless", false, "in the terminal: the only way there is yet, with or without this flag")
 	c.Flags().StringVar(&o.Dir, "dir", "", "make it here and leave it (default: a temporary folder)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.JSON = s.format == jsonFormat

@@ -20,7 +20,8 @@ func newStoryApproveCommand(s *shell) *cobra.Command {
 		Long: "Approve the plan of a story that is a DRAFT, or make a story of the plan in a file and\n" +
 			"approve it at once: YAML or JSON, with the names that \"story plan\" prints. The whole file is\n" +
 			"checked before anything is made. --template reads the plan from the project's repository\n" +
-			"instead. --project, --epic, --draft and --idempotency-key go with these two only. -o json prints the story, and the ids of the plan's tasks in order.",
+			"instead. --project, --epic, --draft and --idempotency-key go with these two only.\n" +
+			"-o json prints the story, and the ids of the plan's tasks in order.",
 		Example: "  claudomator story approve gift-cards\n  claudomator story approve -f plan.yaml --project shop\n" +
 			"  claudomator story approve -f - --project shop --draft -o json <plan.json\n  claudomator story approve --template release --project shop",
 		ValidArgsFunction: s.completeStories,

@@ -123,7 +123,7 @@ func newTaskCreateCommand(s *shell) *cobra.Command {
 	flags.StringVar(&f.agent, "agent", "", "agent type")
 	flags.StringVar(&f.role, "role", "", "what the task is for")
 	flags.StringVar(&f.model, "model", "", "model")
-	flags.StringVar(&f.command, "command", "", "argv of agent type command, as a JSON list")
+	flags.StringVar(&f.command, "command", "", "argv of the agent's program, as a JSON list; without --agent: of agent type command")
 	flags.StringArrayVar(&f.tools, "allow-tool", nil, "tool the agent may use (repeatable)")
 	flags.StringVar(&f.parent, "parent", "", "task it becomes a subtask of")
 	flags.StringVar(&f.policy, "policy", "", "review policy: none, human, checked or arbitrated")
