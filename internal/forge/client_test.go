@@ -3,9 +3,11 @@ package forge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -129,6 +131,25 @@ func TestAnswersThatAreNone(t *testing.T) {
 	})
 }
 
+// deaf is a port at which nobody listens, and which nobody else gets meanwhile.
+func deaf(t *testing.T) string {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	syscall.CloseOnExec(socket)
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	address, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", address.(*syscall.SockaddrInet4).Port)
+}
+
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, d *double) {
@@ -139,9 +160,7 @@ func TestNoAnswer(t *testing.T) {
 		t.Cleanup(cut.Close)
 		hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 		t.Cleanup(hangs.Close)
-		closed := httptest.NewServer(http.NotFoundHandler())
-		closed.Close()
-		for _, server := range []string{cut.URL, hangs.URL, closed.URL} {
+		for _, server := range []string{cut.URL, hangs.URL, "http://" + deaf(t)} {
 			f, err := For("git@h.example:acme/widget.git", Config{Kind: d.kind, API: server, Token: token})
 			if err != nil {
 				t.Fatal(err)

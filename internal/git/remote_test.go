@@ -1,7 +1,7 @@
 package git
 
 import (
-	"net"
+	"fmt"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -265,16 +266,28 @@ func TestPushRunsNothingOfTheUsers(t *testing.T) {
 	}
 }
 
-func TestPushThatDoesNotArrive(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// deaf is a port at which nobody listens, and which nobody else gets meanwhile.
+func deaf(t *testing.T) string {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := "http://me:s3cret@" + listener.Addr().String() + "/r.git"
-	if err := listener.Close(); err != nil {
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	syscall.CloseOnExec(socket)
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
+	address, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", address.(*syscall.SockaddrInet4).Port)
+}
+
+func TestPushThatDoesNotArrive(t *testing.T) {
+	t.Parallel()
+	closed := "http://me:s3cret@" + deaf(t) + "/r.git"
 	refusing := func(status int) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
