@@ -31,7 +31,7 @@ type RunPlan struct {
 	Budget    float64 // what it may cost, USD; 0: no limit
 	Refusal   error   // why it cannot be run at all: it is begun, and ended with this
 	Silence   time.Duration
-	Isolation string
+	Isolation string // level of the sandbox
 	Parent    work.TaskID // from whose branch's head a child starts
 }
 
@@ -146,7 +146,7 @@ func (s *Service) limits(p *RunPlan, role work.RoleConfig) {
 		p.Timeout = min(p.Timeout, d.Wall)
 	}
 	p.Silence = cmp.Or(time.Duration(p.Project.Limits.Silence), d.Silence)
-	p.Isolation = cmp.Or(p.Project.Isolation, d.Isolation)
+	p.Isolation = cmp.Or(p.Project.Isolation, d.Isolation, "none")
 }
 
 // budget leaves the run what earlier runs of its task have not spent.

@@ -82,7 +82,7 @@ func (r *run) agentEnded(res agent.Result, err error) work.End {
 }
 
 func (r *run) job(id string, wall time.Duration) agent.Job {
-	job := agent.Job{ID: id, TaskID: string(r.plan.Task.ID), Dir: r.dir, Bin: r.e.o.Bin, Facts: r.plan.Facts}
+	job := agent.Job{ID: id, TaskID: string(r.plan.Task.ID), Dir: r.dir, Bin: r.e.o.Bin, Facts: r.plan.Facts, Level: sandbox.Level(r.plan.Isolation)}
 	for _, name := range sortedKeys(r.plan.Project.Environment) {
 		job.Env = append(job.Env, name+"="+r.plan.Project.Environment[name])
 	}

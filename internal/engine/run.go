@@ -47,7 +47,7 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 	defer e.release(f.Execution)
 	if err := e.o.Core.Do(ctx, f.Tree, work.System(), work.Begin{
 		Execution: f.Execution, Node: e.o.Node, JobID: job, Lease: e.o.Now().Add(lease),
-		TokenHash: app.HashSecret(secret), Spec: plan.Spec, Isolation: string(sandbox.LevelNone),
+		TokenHash: app.HashSecret(secret), Spec: plan.Spec, Isolation: plan.Isolation,
 	}); err != nil {
 		return err
 	}
