@@ -168,8 +168,7 @@ func newStorySetCommand(s *shell) *cobra.Command {
 		Use: "set STORY", Short: "Change a story; its plan while it is a DRAFT", Args: takes("STORY"),
 		Long: "Change a story. What is not given stays; after its approval only --name, --epic and, until\n" +
 			"it is shipped, --branch can be changed. --plan replaces the whole plan by the one in a file,\n" +
-			"as \"story plan\" prints it. A list that is given replaces the old one; one empty text\n" +
-			"(--accept \"\", --epic \"\") takes it away.",
+			"as \"story plan\" prints it. A list that is given replaces the old one; one empty text\n(--accept \"\", --epic \"\") takes it away.",
 		Example:           "  claudomator story set gift-cards --plan plan.yaml\n  claudomator story set gift-cards --epic Payment --accept \"a card cannot be used twice\"",
 		ValidArgsFunction: s.completeStories,
 	}
