@@ -69,6 +69,7 @@ var fences = []fence{
 	{"github.com/jackc/pgx", []string{"internal/store", "internal/engine", "test/binary"}, "SQL lives in store; engine only listens to notifications, and test/binary makes databases for tests"},
 	{"github.com/pressly/goose", []string{"internal/store"}, "migrations are part of store"},
 	{"github.com/riverqueue", []string{"internal/engine"}, "the queue can be replaced in one package"},
+	{"github.com/klauspost/compress", []string{"internal/engine"}, "how transcripts are stored is known in one place"},
 	{"os/exec", []string{"internal/git", "internal/sandbox", "internal/agent/scripted", "bench", "test"}, "a process that git and sandbox did not start is one that nobody ends; the scripted agent is itself a process of a run, and is ended with what it starts"},
 	{"github.com/danielgtaylor/huma", []string{"internal/api"}, "the HTTP framework is a detail of one surface"},
 	{"github.com/modelcontextprotocol", []string{"internal/mcp"}, "the MCP library is a detail of one surface"},

@@ -47,7 +47,8 @@ func (d Disk) Measure(ctx context.Context) (app.Measured, error) {
 			})
 		case "transcripts":
 			s.each(ctx, dir, func(name string, bytes int64) {
-				out.Transcripts[work.ExecutionID(strings.TrimSuffix(name, ".jsonl"))] = bytes
+				id, _, _ := strings.Cut(name, ".") // plain or compressed, or both
+				out.Transcripts[work.ExecutionID(id)] += bytes
 			})
 		case "vaults":
 			s.each(ctx, dir, func(name string, bytes int64) {

@@ -22,6 +22,8 @@
 //     when its process tree is gone for certain.
 //   - A workspace is claimed by the run in it, or by who removes it: none goes to
 //     the bin under a run, and one that begins meanwhile waits for its new one.
+//   - The plain text of a transcript is removed only when its compressed form is
+//     on the disk, and never while a run here has it open.
 //   - A report of a run is repeated until it is stored, or the server stops.
 //   - What the server runs itself (gates, deployments, smoke validations) runs in a
 //     throw-away workspace of one commit, without a run token. A deployment is begun

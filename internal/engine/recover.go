@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/claudomator/claudomator/internal/app"
@@ -149,6 +148,13 @@ func (e *Engine) release(id work.ExecutionID) {
 	}
 }
 
+// carries is true from before an execution begins here until its end is reported.
+func (e *Engine) carries(id work.ExecutionID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.held[id] > 0
+}
+
 // abandoned takes back executions of this server that it does not carry: they
 // were begun by a commit whose answer was lost.
 func (e *Engine) abandoned(ctx context.Context, now time.Time) error {
@@ -157,10 +163,7 @@ func (e *Engine) abandoned(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, x := range rows {
-		e.mu.Lock()
-		carried := e.held[x.ID] > 0
-		e.mu.Unlock()
-		if carried || now.Sub(x.StartedAt) < lease {
+		if e.carries(x.ID) || now.Sub(x.StartedAt) < lease {
 			continue
 		}
 		if _, err := e.o.Host.Sweep(ctx, string(x.ID)); err != nil {
@@ -273,7 +276,7 @@ func (e *Engine) wakeDue(ctx context.Context) error {
 
 // janitor reclaims what has been over for long enough: workspaces (their work
 // is in the vault, and they go to the bin first), the bin, old transcripts; and packs
-// the vaults.
+// what stays: transcripts and vaults.
 func (e *Engine) janitor(ctx context.Context) {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
@@ -301,20 +304,5 @@ func (e *Engine) cleanUp(ctx context.Context) error {
 		_, _, expireErr := e.expire(ctx, entry.Name(), now.Add(-e.o.Retention.Workspaces))
 		err = errors.Join(err, expireErr)
 	}
-	return errors.Join(err, e.expireTranscripts(now), e.vaults.maintain(ctx))
-}
-
-func (e *Engine) expireTranscripts(now time.Time) error {
-	entries, err := os.ReadDir(filepath.Join(e.o.DataDir, "transcripts"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	err = nil
-	for _, entry := range entries {
-		info, statErr := entry.Info()
-		if statErr == nil && info.ModTime().Before(now.Add(-e.o.Retention.Transcripts)) && strings.HasSuffix(entry.Name(), ".jsonl") {
-			err = errors.Join(err, os.Remove(filepath.Join(e.o.DataDir, "transcripts", entry.Name())))
-		}
-	}
-	return err
+	return errors.Join(err, e.tidyTranscripts(ctx, now), e.vaults.maintain(ctx))
 }

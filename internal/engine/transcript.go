@@ -3,7 +3,6 @@ package engine
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,13 +34,8 @@ type transcript struct {
 	blocked []string
 }
 
-// transcriptPath is where an execution's transcript lies.
-func transcriptPath(dataDir string, id work.ExecutionID) string {
-	return filepath.Join(dataDir, "transcripts", string(id)+".jsonl")
-}
-
 func (e *Engine) openTranscript(id work.ExecutionID, secret string) (*transcript, error) {
-	path := transcriptPath(e.o.DataDir, id)
+	path := filepath.Join(transcriptDir(e.o.DataDir), string(id)+plainText)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -132,22 +126,4 @@ func (t *transcript) close() int64 {
 	size, err := t.file.Seek(0, io.SeekEnd)
 	t.failed(errors.Join(err, t.file.Close()))
 	return size
-}
-
-// Transcripts opens stored transcripts, for the surfaces.
-type Transcripts struct{ DataDir string }
-
-// Transcript opens an execution's JSON lines at a byte offset.
-func (s Transcripts) Transcript(_ context.Context, id work.ExecutionID, offset int64) (io.ReadCloser, error) {
-	file, err := os.Open(transcriptPath(s.DataDir, id))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, work.Errorf(work.NotFound, "execution %s has no transcript", id).WithHint("it has not started yet, or its transcript was removed after its retention time")
-	}
-	if err != nil {
-		return nil, work.Errorf(work.Internal, "open the transcript of %s: %w", id, err)
-	}
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return nil, errors.Join(work.Errorf(work.Internal, "read the transcript of %s: %w", id, err), file.Close())
-	}
-	return file, nil
 }
