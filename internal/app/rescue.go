@@ -33,7 +33,7 @@ type SnapshotKind string
 const (
 	SnapshotFiles   SnapshotKind = "files"   // a workspace as it stood, ignored files too
 	SnapshotCommits SnapshotKind = "commits" // commits that no result holds
-	SnapshotBranch  SnapshotKind = "branch"  // a task's branch before it was started over
+	SnapshotBranch  SnapshotKind = "branch"  // a task's branch before it was set back
 	SnapshotResult  SnapshotKind = "result"  // a task's branch: what its runs have reported
 )
 

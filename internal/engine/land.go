@@ -19,7 +19,7 @@ import (
 func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 	// Reports come in the order in which the branch has moved: an older head after a
 	// newer one would lose what a sibling has brought in between.
-	release, err := e.claims.take(ctx, "integrate "+string(f.Into))
+	release, err := e.claims.take(ctx, integration(f.Into))
 	if err != nil {
 		return err
 	}
@@ -74,6 +74,9 @@ func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 		Task: f.Task, Into: f.Into, Commit: f.Commit, Head: got.Commit, Result: result,
 	})
 }
+
+// integration is the claim on a task's branch of who moves it beside its own runs.
+func integration(into work.TaskID) string { return "integrate " + string(into) }
 
 // difference is what a task's branch changed since it began.
 func (e *Engine) difference(ctx context.Context, v *git.Vault, t work.Task, head string) (*work.Result, error) {

@@ -18,7 +18,9 @@ import (
 const (
 	vaultSuffix  = ".git"
 	branchPrefix = "refs/heads/claudomator/" // of tasks, in a vault
-	beforeFresh  = "branch-"                 // begins the last part of a snapshot that is a branch
+	// These begin the last part of a snapshot that is a branch.
+	beforeFresh = "branch-"
+	beforeBack  = "lost-"
 )
 
 // Projects lists those that have a vault.
@@ -89,6 +91,8 @@ func snapshotOf(prefix string, info git.SnapshotInfo) app.Snapshot {
 		x.Kind, x.Why = app.SnapshotCommits, "Commits outside of a result: "+subject
 	case strings.HasPrefix(last, beforeFresh):
 		x.Kind, x.Why = app.SnapshotBranch, "Before it was started over"
+	case strings.HasPrefix(last, beforeBack):
+		x.Kind, x.Why = app.SnapshotBranch, "What a lost run had handed over"
 	default:
 		x.Kind, x.Why = app.SnapshotFiles, subject
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,6 +198,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		}
 		ws.Base = r.base
 	}
+	if ws.Clean && !p.Detached {
+		if err := r.setBack(ctx); err != nil {
+			return err
+		}
+	}
 	got, err := r.vault.Prepare(ctx, ws)
 	if err != nil {
 		return err
@@ -267,6 +273,43 @@ func pathList(conflicts []git.Conflict) []string {
 	return out
 }
 
+// setBack takes out of a task's branch what a lost run had handed over before its
+// report; it is kept. An integration that moved the branch, and was not reported
+// either, is delivered again.
+func (r *run) setBack(ctx context.Context) error {
+	p := r.plan
+	release, err := r.e.claims.take(ctx, integration(p.Task.ID))
+	if err != nil {
+		return err
+	}
+	defer release()
+	known := ""
+	err = r.e.o.Core.View(ctx, p.Task.TreeID, func(tree *work.Tree) error {
+		if t := tree.Task(p.Task.ID); t != nil {
+			known = t.Book.Head
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	branch := "refs/heads/" + p.Task.Ref()
+	head, err := refOf(ctx, r.vault, branch)
+	if known = cmp.Or(known, r.base); err != nil || head == "" || head == known {
+		return err
+	}
+	if err := r.vault.SetRef(ctx, r.keep(beforeBack), head, ""); err != nil {
+		return err
+	}
+	r.log.notice("the lost run had handed over %s: it is kept, and not mixed in", head)
+	return r.vault.SetRef(ctx, branch, known, head)
+}
+
+// keep is where what a task's branch has before this run is kept, and why.
+func (r *run) keep(why string) string {
+	return git.SnapshotPrefix + string(r.plan.Task.ID) + "/" + why + string(r.plan.Execution.ID)
+}
+
 // startOver throws a task's workspace and branch away, after keeping both.
 func (r *run) startOver(ctx context.Context) error {
 	if err := discard(ctx, r.vault, r.dir, r.e.binDir()); err != nil {
@@ -278,8 +321,7 @@ func (r *run) startOver(ctx context.Context) error {
 		return err
 	}
 	if head != "" {
-		keep := git.SnapshotPrefix + string(r.plan.Task.ID) + "/" + beforeFresh + string(r.plan.Execution.ID)
-		if err := r.vault.SetRef(ctx, keep, head, ""); err != nil {
+		if err := r.vault.SetRef(ctx, r.keep(beforeFresh), head, ""); err != nil {
 			return err
 		}
 		if err := r.vault.DeleteRef(ctx, branch, head); err != nil {

@@ -26,7 +26,7 @@ func commands() map[string]command {
 		"serve": plain(0, serve), "shutdown": plain(0, shutdown), "kill9": plain(0, kill9), "rounds": plain(3, rounds),
 		"claudomator": claudomator, "exits": plain(2, exits), "http": plain(2, ask),
 		"json": field, "let": plain(1, let), "until": plain(1, until),
-		"repo": plain(1, repo), "leaves": plain(2, leaves), "hold": plain(1, hold), "terminal": plain(3, terminal),
+		"repo": plain(1, repo), "leaves": plain(2, leaves), "hold": plain(1, hold), "release": plain(0, release), "terminal": plain(3, terminal),
 		"forge": plain(1, forge),
 	}
 }

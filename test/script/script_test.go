@@ -33,6 +33,7 @@
 //	forge VERB …       play a forge with pull requests (see forge_test.go), of the
 //	                   kind $KIND: scripts named story-pull… run for each kind
 //	hold DURATION      let nobody write to the database for so long, from now on
+//	release            end that now
 //
 // After every script, also the one that has failed, all processes are ended;
 // after one that has not, check_test.go holds what is left to the invariants.

@@ -28,6 +28,7 @@ type world struct {
 	checkouts map[string]checkout
 	drop      func() error      // the database
 	forge     *forgetest.Double // nil: the script has none
+	release   func()            // the database, where it is held
 }
 
 // checkout is how a script leaves a repository.

@@ -26,9 +26,14 @@ func hold(ts *testscript.TestScript, args []string) {
 		ts.Check(err)
 	}
 	released := make(chan error, 1)
+	held, release := context.WithTimeout(ctx, long)
+	worldOf(ts).release = func() {
+		release()
+		released <- <-released // when it is
+	}
 	go func() {
 		defer cancel()
-		time.Sleep(long)
+		<-held.Done()
 		_, err := conn.ExecContext(ctx, "ROLLBACK")
 		released <- err
 	}()
@@ -40,6 +45,9 @@ func hold(ts *testscript.TestScript, args []string) {
 		_ = db.Close()
 	})
 }
+
+// release ends a hold before its time.
+func release(ts *testscript.TestScript, _ []string) { worldOf(ts).release() }
 
 // openDatabase opens the server's database, and says how to lock it.
 func openDatabase(ctx context.Context, ts *testscript.TestScript) (db *sql.DB, lock []string, err error) {
