@@ -27,14 +27,11 @@ type Description struct {
 	Name    string   `json:"name"`
 	Version string   `json:"version,omitempty"` // empty where it has none
 	Path    string   `json:"path,omitempty"`    // the program's file; empty where the job names it
-	Models  []string `json:"models,omitempty"`  // empty: unknown, any is passed on
 	// Resume: a Result's Handle continues the conversation in a later run.
 	Resume bool `json:"resume"`
 	// Usage and Cost: tokens and dollars are reported.
 	Usage bool `json:"usage"`
 	Cost  bool `json:"cost"`
-	// Questions: the program asks of its own accord, apart from the run tools.
-	Questions bool `json:"questions"`
 	// RestrictsTools: AllowedTools is enforced by the program itself.
 	RestrictsTools bool `json:"restricts_tools"`
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudomator/claudomator/internal/review"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -31,7 +30,7 @@ type RunPlan struct {
 	Budget    float64 // what it may cost, USD; 0: no limit
 	Refusal   error   // why it cannot be run at all: it is begun, and ended with this
 	Silence   time.Duration
-	Isolation string // level of the sandbox
+	Isolation string      // level of the sandbox
 	Parent    work.TaskID // from whose branch's head a child starts
 }
 
@@ -58,22 +57,16 @@ func (s *Service) PlanRun(ctx context.Context, treeID work.TreeID, id work.Execu
 			plan.shipped(tree)
 			return nil
 		}
-		return s.byAgent(plan, tree, t, rules)
+		plan.Spec, plan.Refusal = rules.Worker(tree, t)
+		if plan.Refusal == nil {
+			plan.budget()
+		}
+		if plan.Refusal == nil {
+			err = s.say(plan, tree, t, role)
+		}
+		return err
 	})
 	return plan, err
-}
-
-// byAgent says who does the run, for how much, and what that one is told.
-func (s *Service) byAgent(p *RunPlan, tree *work.Tree, t *work.Task, rules review.Rules) (err error) {
-	if p.Spec, p.Refusal = rules.Worker(tree, t); p.Refusal != nil {
-		return nil
-	}
-	role := rules.Roles[t.Role()]
-	p.budget()
-	if p.Execution.State == work.ExecutionQueued && role.Name == "" && t.Role() != "" && !slices.Contains(work.Roles(), t.Role()) {
-		s.o.Log.Warn("run without a role: it has no active configuration", "task", t.ID, "role", t.Role())
-	}
-	return p.say(tree, t, role)
 }
 
 // shipped tells the commands of a ship what they need to know of it.
@@ -91,7 +84,10 @@ func (p *RunPlan) shipped(tree *work.Tree) {
 }
 
 // say composes what the agent reads, and finds the conversation to go on with.
-func (p *RunPlan) say(tree *work.Tree, t *work.Task, role work.RoleConfig) (err error) {
+func (s *Service) say(p *RunPlan, tree *work.Tree, t *work.Task, role work.RoleConfig) (err error) {
+	if p.Execution.State == work.ExecutionQueued && role.Name == "" && t.Role() != "" && !slices.Contains(work.Roles(), t.Role()) {
+		s.o.Log.Warn("run without a role: it has no active configuration", "task", t.ID, "role", t.Role())
+	}
 	if p.Prompt, err = prompt(tree, t, role, p.Spec); err != nil {
 		return err
 	}

@@ -291,12 +291,10 @@ func (s *Service) hold(ctx context.Context, rests bool, places []work.Position) 
 				return nil
 			})
 		}
-		switch {
-		case work.CodeOf(err) == work.NotFound && err != nil:
-			return false, nil // what is gone lets go, in a moment
-		case err != nil:
+		if work.UnlessMissing(err) != nil {
 			return false, err
 		}
+		rests = rests && err == nil // what is gone lets go, in a moment
 	}
 	return rests, nil
 }
