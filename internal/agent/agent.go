@@ -22,18 +22,11 @@ type Agent interface {
 	Run(ctx context.Context, job Job, sink Sink) (Result, error)
 }
 
-// Description is what an agent program is and can do.
+// Description is what an agent program is.
 type Description struct {
-	Name    string   `json:"name"`
-	Version string   `json:"version,omitempty"` // empty where it has none
-	Path    string   `json:"path,omitempty"`    // the program's file; empty where the job names it
-	// Resume: a Result's Handle continues the conversation in a later run.
-	Resume bool `json:"resume"`
-	// Usage and Cost: tokens and dollars are reported.
-	Usage bool `json:"usage"`
-	Cost  bool `json:"cost"`
-	// RestrictsTools: AllowedTools is enforced by the program itself.
-	RestrictsTools bool `json:"restricts_tools"`
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"` // empty where it has none
+	Path    string `json:"path,omitempty"`    // the program's file; empty where the job names it
 }
 
 // Job is one run to be done.

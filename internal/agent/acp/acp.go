@@ -33,7 +33,7 @@ func (a *Agent) Installed() error {
 // Describe says what every ACP program can, perhaps: only a conversation with it
 // tells more.
 func (a *Agent) Describe(ctx context.Context) (agent.Description, error) {
-	d := agent.Description{Name: a.name, Resume: true, Usage: true, Cost: true}
+	d := agent.Description{Name: a.name}
 	if len(a.argv) == 0 {
 		return d, nil
 	}

@@ -57,7 +57,7 @@ func (a *Agent) Installed() error {
 
 // Describe implements agent.Agent.
 func (a *Agent) Describe(ctx context.Context) (agent.Description, error) {
-	d := agent.Description{Name: "Claude Code", Resume: true, Usage: true, Cost: true, RestrictsTools: true}
+	d := agent.Description{Name: "Claude Code"}
 	path, text, err := a.runner.Find(ctx, a.argv, "--version")
 	if err != nil {
 		return d, err

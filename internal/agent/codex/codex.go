@@ -45,7 +45,7 @@ func (a *Agent) Installed() error {
 
 // Describe implements agent.Agent.
 func (a *Agent) Describe(ctx context.Context) (agent.Description, error) {
-	d := agent.Description{Name: "codex", Resume: true, Usage: true}
+	d := agent.Description{Name: "codex"}
 	path, version, err := a.runner.Find(ctx, a.argv, "--version")
 	if err != nil {
 		return d, err

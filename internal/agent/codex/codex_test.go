@@ -114,7 +114,7 @@ func TestDescribe(t *testing.T) {
 	program := fakeCodex(t)
 	a := codex.New(newRunner(t), []string{program})
 	d, err := a.Describe(t.Context())
-	want := agent.Description{Name: "codex", Version: "0.0.1", Path: program, Resume: true, Usage: true}
+	want := agent.Description{Name: "codex", Version: "0.0.1", Path: program}
 	if diff := cmp.Diff(want, d); diff != "" || err != nil || a.Installed() != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
