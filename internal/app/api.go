@@ -157,7 +157,7 @@ type AgentInput struct {
 	Role         string   `json:"role,omitempty" yaml:"role" doc:"What the task is for, such as builder"`
 	Model        string   `json:"model,omitempty" yaml:"model" doc:"Model of that program"`
 	Instructions string   `json:"instructions,omitempty" yaml:"instructions" doc:"The prompt of the agent"`
-	Command      []string `json:"command,omitempty" yaml:"command" doc:"Program and arguments, of agent type command"`
+	Command      []string `json:"command,omitempty" yaml:"command" doc:"Program and arguments; without a type: of agent type command"`
 	AllowedTools []string `json:"allowed_tools,omitempty" yaml:"allowed_tools" doc:"Tools the agent may use"`
 	MaxBudgetUSD float64  `json:"max_budget_usd,omitempty" yaml:"max_budget_usd" doc:"What it may cost, in US dollars; 0: no limit"`
 	MaxTurns     int      `json:"max_turns,omitempty" yaml:"max_turns" doc:"How many turns it may take; 0: no limit"`
@@ -240,7 +240,7 @@ type RoleInput struct {
 	Project      string         `json:"project,omitempty" doc:"Project, by name or id, in which this holds on top of the general configuration; all projects when left out"`
 	Agent        *string        `json:"agent,omitempty" doc:"Agent type"`
 	Model        *string        `json:"model,omitempty" doc:"Model of that agent"`
-	Command      *[]string      `json:"command,omitempty" doc:"Program and arguments, of agent type command"`
+	Command      *[]string      `json:"command,omitempty" doc:"Program and arguments; without a type: of agent type command"`
 	Prompt       *string        `json:"prompt,omitempty" doc:"What every agent of this role is told first"`
 	AllowedTools *[]string      `json:"allowed_tools,omitempty" doc:"Tools the agent may use"`
 	MaxBudgetUSD *float64       `json:"max_budget_usd,omitempty" doc:"What a run may cost, in US dollars; 0: no limit"`

@@ -35,7 +35,7 @@ func newTaskSubmitCommand(s *shell) *cobra.Command {
 }
 
 func newTaskDropCommand(s *shell) *cobra.Command {
-	return newTaskAct(s, "drop", "Give up a child that ended badly, for good", app.API.DropTask)
+	return newTaskAct(s, "drop", "Give up a child that ended badly or is in conflict, for good", app.API.DropTask)
 }
 
 func newTaskPostponeCommand(s *shell) *cobra.Command {
