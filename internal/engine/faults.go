@@ -58,7 +58,7 @@ func (f *faults) admit(program string, now time.Time) (until time.Time, why stri
 		}
 		until = now.Add(pauseLeast)
 	}
-	return until, fmt.Sprintf("agent %s could not be started, or broke its protocol, %d times in a row, the last time with: %s", program, a.row, a.last)
+	return until, fmt.Sprintf("agent %s could not be started, or broke its protocol, %d times in a row, the last time with: %s; one task will try it again by itself, claudomator doctor tells what is missing", program, a.row, a.last)
 }
 
 // ran takes in how a run of a program went: fault is what was wrong with the program
