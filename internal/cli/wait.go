@@ -169,10 +169,8 @@ type storyWaiter struct {
 // lookPace is how long what many events concern is let alone between looks.
 const lookPace = 250 * time.Millisecond
 
-func everyLookPace() time.Duration { return lookPace }
-
 func (w *storyWaiter) watch() *watch {
-	return &watch{api: w.api, since: w.since, look: w.look, pace: everyLookPace, concerns: func(e work.Event) bool {
+	return &watch{api: w.api, since: w.since, look: w.look, pace: func() time.Duration { return lookPace }, concerns: func(e work.Event) bool {
 		return e.Tree == work.TreeID(w.view.RootTaskID)
 	}}
 }

@@ -42,23 +42,23 @@ func program(spec work.AgentSpec) string {
 	return strings.Join(append([]string{spec.Type}, spec.Command...), " ")
 }
 
-// admit lets a run of a program begin, which done ends; or says why it must not,
-// and until when.
-func (f *faults) admit(program string, now time.Time) (until time.Time, why string) {
+// admit lets a run of a program begin, or says why it must not, and until when. A
+// run that is the one to try it again is ended by done.
+func (f *faults) admit(program string, now time.Time) (trial bool, until time.Time, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := f.agents[program]
 	if a == nil || a.row < faultsMost {
-		return time.Time{}, ""
+		return false, time.Time{}, ""
 	}
 	if until = a.until; !until.After(now) {
 		if !a.tried {
 			a.tried = true
-			return time.Time{}, ""
+			return true, time.Time{}, ""
 		}
 		until = now.Add(pauseLeast)
 	}
-	return until, fmt.Sprintf("agent %s could not be started, or broke its protocol, %d times in a row, the last time with: %s; one task will try it again by itself, claudomator doctor tells what is missing", program, a.row, a.last)
+	return false, until, fmt.Sprintf("agent %s could not be started, or broke its protocol, %d times in a row, the last time with: %s; one task will try it again by itself, claudomator doctor tells what is missing", program, a.row, a.last)
 }
 
 // ran takes in how a run of a program went: fault is what was wrong with the program
@@ -81,7 +81,7 @@ func (f *faults) ran(program, fault string, now time.Time) {
 	}
 }
 
-// done lets the next run try a program, if this one was to.
+// done lets the next run try a program.
 func (f *faults) done(program string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

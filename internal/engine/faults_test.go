@@ -60,15 +60,25 @@ func TestBrokenAgentIsPaused(t *testing.T) {
 // begins the count anew; and commands say nothing of each other.
 func TestFaultsInARow(t *testing.T) {
 	fails := ends(agent.Failed, "tests do not pass")
-	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{breaks, breaks, fails, breaks, breaks, writes("x")}}
+	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{breaks, breaks, fails, breaks, breaks, writes("x"), breaks, breaks, writes("y")}}
 	inHours(t, p, func(w *world, task func(app.TaskRequest) *app.TaskView) {
-		for range 5 {
-			w.state(task(app.TaskRequest{}).ID, work.Failed)
+		atOnce := func(state work.State, in app.TaskRequest) {
+			w.Helper()
+			began := time.Now()
+			w.state(task(in).ID, state)
+			if took := time.Since(began); took > 30*time.Second {
+				t.Errorf("a task was %s after %s: it has waited for its agent", state, took)
+			}
+		}
+		for i := range p.acts {
+			state := work.Failed
+			if i == 5 || i == 8 {
+				state = work.Completed
+			}
+			atOnce(state, app.TaskRequest{})
 		}
 		for range 4 {
-			missing := app.AgentInput{Type: "command", Command: []string{"/no/such/program"}}
-			w.state(task(app.TaskRequest{Agent: missing}).ID, work.Failed)
+			atOnce(work.Failed, app.TaskRequest{Agent: app.AgentInput{Type: "command", Command: []string{"/no/such/program"}}})
 		}
-		w.state(task(app.TaskRequest{}).ID, work.Completed)
 	})
 }

@@ -75,7 +75,8 @@ func (e *Engine) integrate(ctx context.Context, f work.Effect) error {
 	})
 }
 
-// integration is the claim on a task's branch of who moves it beside its own runs.
+// integration is the claim on a task's branch, of integrations and of a repeat that
+// sets it back.
 func integration(into work.TaskID) string { return "integrate " + string(into) }
 
 // difference is what a task's branch changed since it began.

@@ -37,11 +37,14 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 		}
 	}()
 	if plan.Execution.Kind == work.AgentRun {
-		agent := program(plan.Spec)
-		if until, why := e.faults.admit(agent, e.o.Now()); why != "" {
+		name := program(plan.Spec)
+		trial, until, why := e.faults.admit(name, e.o.Now())
+		if why != "" {
 			return e.o.Core.Do(ctx, f.Tree, work.System(), work.Park{Execution: f.Execution, On: work.OnPaused, Until: until, Reason: why})
 		}
-		defer e.faults.done(agent)
+		if trial {
+			defer e.faults.done(name)
+		}
 	}
 	secret := app.NewSecret()
 	e.hold(f.Execution)
@@ -197,10 +200,10 @@ func (r *run) prepare(ctx context.Context) (err error) {
 			return err
 		}
 		ws.Base = r.base
-	}
-	if ws.Clean && !p.Detached {
-		if err := r.setBack(ctx); err != nil {
-			return err
+		if ws.Clean {
+			if err := r.setBack(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	got, err := r.vault.Prepare(ctx, ws)

@@ -110,14 +110,14 @@ func (r Rules) Judge(project work.Project, builder work.AgentSpec, role work.Rol
 
 // builder is the agent that has built a task's work, or would.
 func (r Rules) builder(tree *work.Tree, task *work.Task) work.AgentSpec {
-	spec := work.AgentSpec{Type: task.Agent.Type, Model: task.Agent.Model}
+	spec := task.Agent.Typed()
 	for _, x := range tree.Runs(task.ID, work.AgentRun) {
 		if spec.Type == "" {
 			spec = work.AgentSpec{Type: x.Agent, Model: x.Model}
 		}
 	}
 	if spec.Type == "" {
-		spec.Type = cmp.Or(tree.Project.Agent, r.Default)
+		spec, _ = r.Worker(tree, task)
 	}
 	return spec
 }

@@ -26,7 +26,7 @@ func commands() map[string]command {
 		"serve": plain(0, serve), "shutdown": plain(0, shutdown), "kill9": plain(0, kill9), "rounds": plain(3, rounds),
 		"claudomator": claudomator, "exits": plain(2, exits), "http": plain(2, ask),
 		"json": field, "let": plain(1, let), "until": plain(1, until),
-		"repo": plain(1, repo), "leaves": plain(2, leaves), "hold": plain(1, hold), "release": plain(0, release), "terminal": plain(3, terminal),
+		"repo": plain(1, repo), "leaves": plain(2, leaves), "over": plain(1, over), "hold": plain(1, hold), "release": plain(0, release), "terminal": plain(3, terminal),
 		"forge": plain(1, forge),
 	}
 }
@@ -197,6 +197,21 @@ func find(ts *testscript.TestScript, path string) (string, bool) {
 	data, err := json.Marshal(at)
 	ts.Check(err)
 	return string(data), true
+}
+
+// over refuses a process whose number a file holds, and that has not ended; that
+// nobody has asked yet how it did is no matter.
+func over(ts *testscript.TestScript, files []string) {
+	for _, file := range files {
+		pid := strings.TrimSpace(ts.ReadFile(file))
+		if _, err := strconv.Atoi(pid); err != nil {
+			ts.Fatalf("%s holds no process: %v", file, err)
+		}
+		out, _ := exec.Command("ps", "-o", "stat=", "-p", pid).Output() // fails where there is none
+		if stat := strings.TrimSpace(string(out)); stat != "" && stat[0] != 'Z' {
+			ts.Fatalf("the process of %s lives: %s", file, stat)
+		}
+	}
 }
 
 func until(ts *testscript.TestScript, args []string) {

@@ -32,6 +32,7 @@
 //	                   terminal_test.go): stdout is what it printed, without colours
 //	forge VERB …       play a forge with pull requests (see forge_test.go), of the
 //	                   kind $KIND: scripts named story-pull… run for each kind
+//	over FILE …        the processes whose numbers the files hold have ended
 //	hold DURATION      let nobody write to the database for so long, from now on
 //	release            end that now
 //

@@ -47,7 +47,13 @@ func hold(ts *testscript.TestScript, args []string) {
 }
 
 // release ends a hold before its time.
-func release(ts *testscript.TestScript, _ []string) { worldOf(ts).release() }
+func release(ts *testscript.TestScript, _ []string) {
+	end := worldOf(ts).release
+	if end == nil {
+		ts.Fatalf("nothing is held")
+	}
+	end()
+}
 
 // openDatabase opens the server's database, and says how to lock it.
 func openDatabase(ctx context.Context, ts *testscript.TestScript) (db *sql.DB, lock []string, err error) {
