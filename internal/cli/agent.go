@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -23,9 +24,9 @@ func newAgentListCommand(s *shell) *cobra.Command {
 			return s.show(list(all), func(p *page) {
 				var rows [][]string
 				for _, a := range all {
-					usable, found := "yes", orElse(orElse(a.Note, a.Path), "named by the task")
+					usable, found := "yes", cmp.Or(a.Note, a.Path, "named by the task")
 					if !a.Installed {
-						usable, found = "no", orElse(a.Note, "not installed")
+						usable, found = "no", cmp.Or(a.Note, "not installed")
 					}
 					rows = append(rows, []string{a.Type, usable, a.Version, found})
 				}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (p *page) disk(use *app.DiskUse) {
 		p.heading("Projects")
 		var rows [][]string
 		for _, x := range use.Projects {
-			rows = append(rows, []string{orElse(x.Name, string(x.ProjectID)), size(x.Vault)})
+			rows = append(rows, []string{cmp.Or(x.Name, string(x.ProjectID)), size(x.Vault)})
 		}
 		p.table("  ", []string{"PROJECT", "VAULT"}, rows)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,7 +42,7 @@ func (p *page) attention(items []work.Item, indent string) {
 	short := shorten(ids)
 	for i, item := range items {
 		p.line("%s%s  %s  %s", indent, short(ids[i]), p.style(yellow, string(item.Kind)), p.style(bold, inert(item.Name)))
-		if text := orElse(item.Text, strings.TrimPrefix(holdText(item.Hold), ", ")); text != "" {
+		if text := cmp.Or(item.Text, strings.TrimPrefix(holdText(item.Hold), ", ")); text != "" {
 			p.paragraph("", indent+"  ", inert(text))
 		}
 		if possible := append(actWords(item.Acts), wordsOf(item.Actions)...); len(possible) > 0 {
@@ -50,7 +51,7 @@ func (p *page) attention(items []work.Item, indent string) {
 	}
 }
 
-func itemID(item work.Item) string { return orElse(string(item.TaskID), string(item.StoryID)) }
+func itemID(item work.Item) string { return cmp.Or(string(item.TaskID), string(item.StoryID)) }
 
 func newEventsCommand(s *shell) *cobra.Command {
 	var after int64
@@ -118,7 +119,7 @@ func (s *shell) printEvent(e work.Event) error {
 	}
 	p := s.page()
 	by := strings.TrimSuffix(string(e.Actor.Kind)+" "+e.Actor.ID, " ")
-	p.line("%d  %s  %s  %s  %s%s", e.Seq, e.At.UTC().Format(time.RFC3339), p.style(cyan, inert(e.Kind)), orElse(string(e.Task), "-"), inert(by), inert(bodyText(e.Body)))
+	p.line("%d  %s  %s  %s  %s%s", e.Seq, e.At.UTC().Format(time.RFC3339), p.style(cyan, inert(e.Kind)), cmp.Or(string(e.Task), "-"), inert(by), inert(bodyText(e.Body)))
 	return s.flush(p)
 }
 

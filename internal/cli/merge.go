@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -182,7 +183,7 @@ func mergeError(m *work.Merge) error {
 		err = work.Errorf(work.Conflict, "landing on %s conflicts in %s", m.Target, strings.Join(m.Conflicts, ", ")).WithReason("conflicted").With("conflicts", m.Conflicts)
 		err.Hint = "resolve it, then: claudomator merge continue " + string(m.ID) + " --wait (or abort)"
 	case work.MergeRefused:
-		err = work.Errorf(work.Conflict, "landing on %s was refused: %s", m.Target, orElse(m.Message, m.Reason)).WithReason(m.Reason)
+		err = work.Errorf(work.Conflict, "landing on %s was refused: %s", m.Target, cmp.Or(m.Message, m.Reason)).WithReason(m.Reason)
 		if len(m.Conflicts) > 0 {
 			err = err.With("conflicts", m.Conflicts)
 		}
@@ -232,14 +233,7 @@ func notAccepted(ctx context.Context, api app.API, view *app.TaskView) error {
 			return err
 		}
 	}
-	return work.Errorf(work.Conflict, "task %s is %s: %s", view.ID, stateText(&view.Task), orElse(view.Reason, "it was not completed")).WithReason("not_completed")
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
+	return work.Errorf(work.Conflict, "task %s is %s: %s", view.ID, stateText(&view.Task), cmp.Or(view.Reason, "it was not completed")).WithReason("not_completed")
 }
 
 func (p *page) merge(m *work.Merge) {
@@ -261,7 +255,7 @@ func (p *page) merges(indent string, all []*work.Merge) {
 	short := shorten(ids)
 	var rows [][]string
 	for _, m := range all {
-		rows = append(rows, []string{short(string(m.ID)), string(m.Status), short(string(m.TaskID)), m.Target, p.ago(m.CreatedAt), orElse(m.Message, head(m.Commit, 12))})
+		rows = append(rows, []string{short(string(m.ID)), string(m.Status), short(string(m.TaskID)), m.Target, p.ago(m.CreatedAt), cmp.Or(m.Message, head(m.Commit, 12))})
 	}
 	p.table(indent, []string{"ID", "STATUS", "TASK", "ONTO", "STARTED", "RESULT"}, rows)
 }

@@ -307,17 +307,20 @@ func (f *foreground) introduce(ctx context.Context, view *app.TaskView) error {
 	if err != nil {
 		return err
 	}
-	agent := cmp.Or(view.Agent.Type, project.Agent)
-	if agent == "" {
+	agent := view.Agent.Type
+	if agent == "" && view.Agent.Role == "" && view.ParentTaskID == "" { // else these may say who works
 		all, err := f.api.Agents(ctx)
 		if err != nil {
 			return err
 		}
-		agent = configured(all)
+		agent = agentOf("", project, all)
 	}
 	return f.say("task", map[string]any{"task": view}, func(p *page) {
 		p.line("%s", p.style(bold, p.clip(inert(view.Name), 0)))
-		facts := []string{"task " + head(string(view.ID), 8), "project " + project.Name + " (" + project.Branch + ")", strings.TrimSpace("agent " + agent + " " + view.Agent.Model)}
+		facts := []string{"task " + head(string(view.ID), 8), "project " + project.Name + " (" + project.Branch + ")"}
+		if agent != "" {
+			facts = append(facts, strings.TrimSpace("agent "+agent+" "+view.Agent.Model))
+		}
 		if f.own {
 			facts = append(facts, "own server")
 		}

@@ -265,7 +265,7 @@ func (f *foreground) objection(ctx context.Context) (string, error) {
 	case unchanged(v):
 		return "it changed nothing", nil
 	case v.Hold != work.HoldHuman && v.Hold != work.NoHold:
-		return orElse(strings.TrimPrefix(holdText(v.Hold), ", "), string(v.Hold)), nil
+		return cmp.Or(strings.TrimPrefix(holdText(v.Hold), ", "), string(v.Hold)), nil
 	case failed >= 0:
 		return "a gate has failed: " + gates[failed].Command, nil
 	case v.CheckerReport != "":

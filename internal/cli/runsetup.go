@@ -104,7 +104,7 @@ func (f *foreground) agent(ctx context.Context, project *work.Project) (string, 
 	if err != nil {
 		return "", err
 	}
-	if wanted := cmp.Or(f.o.agent, project.Agent, configured(all)); wanted != "" {
+	if wanted := agentOf(f.o.agent, project, all); wanted != "" {
 		return f.o.agent, cmp.Or(usable(all, wanted), f.program(all, wanted))
 	}
 	for _, known := range []string{"claude", "codex", "acp"} {
@@ -114,6 +114,12 @@ func (f *foreground) agent(ctx context.Context, project *work.Project) (string, 
 	}
 	return "", work.Errorf(work.Invalid, "no agent program is installed here, and none is chosen").WithReason("no_agent").
 		WithHint("install one (claudomator doctor shows which there are), or run a shell script as the agent: --agent command")
+}
+
+// agentOf is the agent type of a task that nothing nearer gives one: the one that was
+// named, the project's, the server's; empty where there is none.
+func agentOf(named string, project *work.Project, all []app.AgentInfo) string {
+	return cmp.Or(named, project.Agent, configured(all))
 }
 
 // configured is the agent type of the server's setting, empty where it has none.
@@ -148,7 +154,7 @@ func usable(all []app.AgentInfo, wanted string) error {
 		if a.Installed {
 			return nil
 		}
-		return work.Errorf(work.Invalid, "agent %s cannot be used: %s", wanted, orElse(a.Note, "it is not installed")).
+		return work.Errorf(work.Invalid, "agent %s cannot be used: %s", wanted, cmp.Or(a.Note, "it is not installed")).
 			WithReason("agent_unusable").WithHint("claudomator doctor shows which can")
 	}
 	err := work.Errorf(work.Invalid, "there is no agent type %q", wanted).WithReason("no_agent")
@@ -175,7 +181,7 @@ func (f *foreground) policy(ctx context.Context, project *work.Project, agent st
 	if err != nil {
 		return "", err
 	}
-	builder := cmp.Or(agent, project.Agent, configured(agents))
+	builder := agentOf(agent, project, agents)
 	switch judge, ok := app.Judge(roles, agents, project, builder, work.Checker); {
 	case ok:
 		return "checked", nil

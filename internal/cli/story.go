@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ func (s *shell) goal(c *cobra.Command, args []string, file string) (string, erro
 	case len(args) == 0 && file == "":
 		return "", usageError(c, "%s needs a goal", c.CommandPath()).WithHint("say what is wanted: claudomator story elaborate \"Customers can pay with gift cards\"")
 	}
-	text, err := s.readText(orElse(file, "-"))
+	text, err := s.readText(cmp.Or(file, "-"))
 	if err == nil && strings.TrimSpace(text) == "" {
 		return "", usageError(c, "the goal is empty")
 	}
@@ -192,7 +193,7 @@ func (p *page) stories(all []*work.Story, projects map[work.ProjectID]string, ep
 	const epic = 4
 	var rows [][]string
 	for _, y := range all {
-		rows = append(rows, []string{short(string(y.ID)), string(y.Status), p.ago(y.UpdatedAt), orElse(projects[y.ProjectID], string(y.ProjectID)), orElse(epics[y.EpicID], string(y.EpicID)), y.Name})
+		rows = append(rows, []string{short(string(y.ID)), string(y.Status), p.ago(y.UpdatedAt), cmp.Or(projects[y.ProjectID], string(y.ProjectID)), cmp.Or(epics[y.EpicID], string(y.EpicID)), y.Name})
 	}
 	if len(epics) == 0 {
 		header = slices.Delete(header, epic, epic+1)

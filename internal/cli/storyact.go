@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -138,7 +139,7 @@ func (s *shell) shipped(ctx context.Context, api app.API, story string) error {
 func pausedShip(v *app.StoryView, m *work.Merge) error {
 	err := work.Errorf(work.Conflict, "story %s is not shipped yet: its landing (merge %s) on %s conflicts in %s", v.ID, m.ID, m.Target, strings.Join(m.Conflicts, ", ")).
 		WithReason("conflicted").With("merge", m.ID).With("conflicts", m.Conflicts)
-	how := orElse(m.Hint, "resolve it, then continue; or abort, and nothing has changed")
+	how := cmp.Or(m.Hint, "resolve it, then continue; or abort, and nothing has changed")
 	return err.WithHint("%s: claudomator merge continue %s --wait, or claudomator merge abort %s", how, m.ID, m.ID)
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -67,7 +68,7 @@ func newStoryApproveCommand(s *shell) *cobra.Command {
 
 // overlay lets flags win over what a plan's file says.
 func overlay(whole *app.ApproveInput, in app.ApproveInput) {
-	whole.IdempotencyKey, whole.Draft, whole.Epic = in.IdempotencyKey, whole.Draft || in.Draft, orElse(in.Epic, whole.Epic)
+	whole.IdempotencyKey, whole.Draft, whole.Epic = in.IdempotencyKey, whole.Draft || in.Draft, cmp.Or(in.Epic, whole.Epic)
 	if in.Project != "" {
 		whole.Project, whole.ProjectID = in.Project, ""
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -154,7 +155,7 @@ func (p *page) storyFacts(f folio) {
 	p.field("id", string(f.ID))
 	p.field("project", f.project)
 	p.field("epic", f.epic)
-	p.field("policy", orElse(f.Policy, work.PolicyArbitrated))
+	p.field("policy", cmp.Or(f.Policy, work.PolicyArbitrated))
 	p.field("branch", f.BranchName)
 	root := string(f.RootID)
 	if f.Attempts > 1 {
@@ -248,7 +249,7 @@ func (p *page) validations(all work.Validations) {
 	}
 	p.heading("Validation")
 	for _, v := range all {
-		p.paragraph("", "  ", string(v.Type)+": "+inert(orElse(v.SuccessCriteria, "all of these must pass")))
+		p.paragraph("", "  ", string(v.Type)+": "+inert(cmp.Or(v.SuccessCriteria, "all of these must pass")))
 		for _, step := range v.Steps {
 			p.paragraph("", "  ", "- "+inert(step))
 		}
@@ -289,13 +290,13 @@ func (p *page) ship(f folio) {
 		return
 	}
 	p.heading("Ship")
-	p.field("  pressed", orElse(ship.By.ID, string(ship.By.Kind))+", "+p.ago(ship.StartedAt))
+	p.field("  pressed", cmp.Or(ship.By.ID, string(ship.By.Kind))+", "+p.ago(ship.StartedAt))
 	if ship.MergeID != "" {
 		p.field("  merge", string(ship.MergeID))
 	}
 	p.field("  commit", ship.Commit)
 	if pull := ship.Pull; pull != nil {
-		p.field("  pull", strings.TrimSuffix(fmt.Sprintf("%s (%s, checks %s)", pull.URL, pull.State, orElse(pull.Checks, "not known")), " "))
+		p.field("  pull", strings.TrimSuffix(fmt.Sprintf("%s (%s, checks %s)", pull.URL, pull.State, cmp.Or(pull.Checks, "not known")), " "))
 	}
 	if f.Status != work.Deployed {
 		p.field("  stopped", ship.Error)
@@ -322,7 +323,7 @@ func (p *page) ship(f folio) {
 		if x.Kind.Own() || x.CreatedAt.Before(ship.StartedAt) {
 			continue
 		}
-		how := orElse(string(x.Outcome), string(x.State))
+		how := cmp.Or(string(x.Outcome), string(x.State))
 		if !work.GatesPassed(x.Gates) {
 			how = "failed"
 		}
@@ -384,5 +385,5 @@ func stepText(step work.ShipStep) string {
 		work.ShipLand: "the target branch is moved", work.ShipPull: "its pull request is followed until it is merged",
 		work.ShipPush: "the target branch is pushed", work.ShipDeploy: "the deploy command is run", work.ShipSmoke: "the smoke validation is run",
 	}
-	return orElse(words[step], string(step))
+	return cmp.Or(words[step], string(step))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -42,7 +43,7 @@ func newTaskShowCommand(s *shell) *cobra.Command {
 
 // workspace names the folder in which a task's work can be done by hand.
 func (s *shell) workspace(id work.TaskID) string {
-	server := orElse(s.server, s.env("CLAUDOMATOR_SERVER"))
+	server := cmp.Or(s.server, s.env("CLAUDOMATOR_SERVER"))
 	dir := s.folder()
 	local, err := line(filepath.Join(dir, "server"))
 	path := filepath.Join(dir, "workspaces", string(id))
@@ -157,7 +158,7 @@ func onText(on work.BlockedOn) string {
 		work.OnConflict: "a conflict to be settled", work.OnGates: "its gates", work.OnJudges: "its judges",
 		work.OnIntegration: "integration into its parent", work.OnLanding: "its landing", work.OnPerson: "a person",
 	}
-	return orElse(words[on], string(on))
+	return cmp.Or(words[on], string(on))
 }
 
 // holdText words why a person is asked.
@@ -207,7 +208,7 @@ func (p *page) facts(d dossier) {
 	p.field("changed", p.ago(t.UpdatedAt))
 	p.result(t.Result)
 	if t.Accepted != nil {
-		p.field("accepted", fmt.Sprintf("by %s, %s", orElse(t.Accepted.By.ID, string(t.Accepted.By.Kind)), p.ago(t.Accepted.At)))
+		p.field("accepted", fmt.Sprintf("by %s, %s", cmp.Or(t.Accepted.By.ID, string(t.Accepted.By.Kind)), p.ago(t.Accepted.At)))
 	}
 	if t.Landed != nil {
 		p.field("landed", fmt.Sprintf("on %s as %s, %s", t.Landed.Branch, head(t.Landed.Commit, 12), p.ago(t.Landed.At)))
@@ -296,7 +297,7 @@ func (p *page) executions(all []*work.Execution) {
 			exit = "exit " + strconv.Itoa(*x.ExitCode)
 		}
 		note := strings.Join(slices.DeleteFunc([]string{exit, x.Error, gateText(x.Gates)}, func(s string) bool { return s == "" }), "; ")
-		rows = append(rows, []string{strconv.Itoa(x.Number), string(x.Kind), orElse(x.Agent, "-"), orElse(string(x.Outcome), string(x.State)), p.ago(x.StartedAt), took, cost, note})
+		rows = append(rows, []string{strconv.Itoa(x.Number), string(x.Kind), cmp.Or(x.Agent, "-"), cmp.Or(string(x.Outcome), string(x.State)), p.ago(x.StartedAt), took, cost, note})
 	}
 	p.table("  ", []string{"NO", "KIND", "AGENT", "OUTCOME", "STARTED", "TOOK", "COST", ""}, rows)
 }
@@ -327,7 +328,7 @@ func (p *page) judges(all []*work.Task) {
 				verdict = "approved"
 			}
 		}
-		rows = append(rows, []string{string(j.ID), string(j.Agent.Role), string(j.State), orElse(verdict, "-"), why})
+		rows = append(rows, []string{string(j.ID), string(j.Agent.Role), string(j.State), cmp.Or(verdict, "-"), why})
 	}
 	p.table("  ", []string{"ID", "ROLE", "STATE", "VERDICT", ""}, rows)
 }

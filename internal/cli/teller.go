@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -359,7 +360,7 @@ func (p *page) question(text string, options []string) {
 
 func (p *page) limit(e entry) {
 	words := map[string]string{"warning": "close to the usage limit", "usage": "the usage limit is reached", "overload": "the provider is overloaded"}
-	text := "! " + orElse(words[e.Limit.Kind], e.Limit.Kind)
+	text := "! " + cmp.Or(words[e.Limit.Kind], e.Limit.Kind)
 	if !e.Limit.ResetAt.IsZero() {
 		text += ", until " + e.Limit.ResetAt.UTC().Format(time.RFC3339)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -188,7 +189,7 @@ func (d *drawing) placeLine(t *work.Task, room int) string {
 // judgeLine is who judges, and what is said.
 func (d *drawing) judgeLine(j *work.Task, room int) string {
 	const gap = 2
-	id, role, word, why := d.short(string(j.ID)), orElse(string(j.Agent.Role), inert(j.Name)), judgement(j), ""
+	id, role, word, why := d.short(string(j.ID)), cmp.Or(string(j.Agent.Role), inert(j.Name)), judgement(j), ""
 	switch {
 	case j.Verdict != nil:
 		why = inert(firstLine(j.Verdict.Reasoning))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func (f *filler) fill(node *yaml.Node, into reflect.Value, path string) {
 		node = node.Alias
 	}
 	if node.Kind != yaml.MappingNode {
-		f.add(node, "%s must be a map of keys and values", orElse(strings.TrimSuffix(path, "."), f.noun))
+		f.add(node, "%s must be a map of keys and values", cmp.Or(strings.TrimSuffix(path, "."), f.noun))
 		return
 	}
 	fields := fieldsOf(into)
