@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,16 +48,14 @@ func (r *Runner) Find(ctx context.Context, argv []string, version ...string) (pa
 type versions struct {
 	sync.Mutex
 	known map[string]string
-	asked int
 }
 
 func (r *Runner) version(ctx context.Context, argv []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionLimit)
 	defer cancel()
-	r.versions.asked++
 	var out bytes.Buffer
 	p, err := r.opts.Host.Start(ctx, sandbox.Spec{
-		ID:  fmt.Sprintf("version-%s-%d-%d", strings.Map(idRune, filepath.Base(argv[0])), os.Getpid(), r.versions.asked),
+		ID:  "version-" + strings.Map(idRune, filepath.Base(argv[0])) + "-" + rand.Text(),
 		Dir: os.TempDir(), Argv: argv, Env: r.env, Stdout: &out, Stderr: &out, OutputLimit: 4 << 10,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func testRunner(t *testing.T) *Runner {
 func testJob(t *testing.T, limits Limits) Job {
 	t.Helper()
 	limits.StopGrace = cmp.Or(limits.StopGrace, 300*time.Millisecond)
-	return Job{ID: fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid()), Dir: t.TempDir(), Limits: limits}
+	return Job{ID: strings.ReplaceAll(t.Name(), "/", "-") + "-" + rand.Text(), Dir: t.TempDir(), Limits: limits}
 }
 
 func TestReports(t *testing.T) {

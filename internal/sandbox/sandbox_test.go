@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -71,7 +72,7 @@ func shell(t *testing.T, text string) Spec {
 		return r
 	}, t.Name())
 	return Spec{
-		ID:   fmt.Sprintf("%s-%d", id, os.Getpid()),
+		ID:   id + "-" + rand.Text(),
 		Dir:  t.TempDir(),
 		Argv: []string{"sh", "-c", text},
 		Env:  []string{"PATH=" + os.Getenv("PATH")},

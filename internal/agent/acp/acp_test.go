@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -98,7 +99,7 @@ func runIn(ctx context.Context, t *testing.T, script string, job agent.Job) (age
 	if script != "" {
 		job.Command = []string{self(t), "scripted-agent", write(t, script)}
 	}
-	job.ID = fmt.Sprintf("%s-%d-%d", strings.NewReplacer("/", "-", "#", "-", ",", "", "_", "-").Replace(t.Name()), os.Getpid(), time.Now().UnixNano())
+	job.ID = strings.NewReplacer("/", "-", "#", "-", ",", "", "_", "-").Replace(t.Name()) + "-" + rand.Text()
 	job.Env = append(job.Env, promptly)
 	if job.Dir == "" {
 		job.Dir = t.TempDir()

@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,7 +138,7 @@ func recorded(t *testing.T, file string, resume bool) []byte {
 		t.Fatal(err)
 	}
 	job := agent.Job{
-		ID: fmt.Sprintf("recorded-%s-%d", filepath.Base(file), os.Getpid()), Dir: t.TempDir(), Prompt: "do it",
+		ID: "recorded-" + filepath.Base(file) + "-" + rand.Text(), Dir: t.TempDir(), Prompt: "do it",
 		Command: []string{self(t), "replay", path}, MCP: agent.Endpoint{URL: "http://127.0.0.1:1/mcp", Token: "t"},
 		Limits: agent.Limits{Wall: 8 * time.Minute, Silence: 8 * time.Minute, StopGrace: time.Minute, Linger: time.Minute},
 	}

@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -102,7 +103,7 @@ func newFixture(t *testing.T, factory Factory) *fixture {
 		Host: host, Environ: poison(), Inherit: []string{"CLAUDOMATOR_TOKEN"}, Private: filepath.Join(t.TempDir(), "private"), Now: time.Now,
 	})
 	id := strings.NewReplacer("/", "-", "#", "-").Replace(t.Name())
-	return &fixture{Harness: factory(t, runner), host: host, id: fmt.Sprintf("%s-%d", id, os.Getpid())}
+	return &fixture{Harness: factory(t, runner), host: host, id: id + "-" + rand.Text()}
 }
 
 // patient is how long a busy machine may take for what a program is to do.

@@ -1,7 +1,7 @@
 package claude
 
 import (
-	"fmt"
+	"crypto/rand"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,7 +57,7 @@ func play(t *testing.T, text string, change ...func(*Agent, *agent.Job)) (agent.
 	runner, private := machine(t)
 	a := New(runner, nil)
 	job := agent.Job{
-		ID: fmt.Sprintf("%s-%d", strings.NewReplacer("/", "-", " ", "-", ",", "-").Replace(t.Name()), os.Getpid()), Dir: t.TempDir(), Prompt: "do it\n",
+		ID: strings.NewReplacer("/", "-", " ", "-", ",", "-").Replace(t.Name()) + "-" + rand.Text(), Dir: t.TempDir(), Prompt: "do it\n",
 		Command: []string{"sh", "-c", "cat >/dev/null\n" + text, "claude"},
 		Limits:  agent.Limits{StopGrace: time.Minute, Linger: time.Minute}, // it leaves by itself, on a busy machine, too
 	}

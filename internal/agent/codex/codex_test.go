@@ -1,8 +1,8 @@
 package codex_test
 
 import (
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,7 +92,7 @@ func TestCommandLine(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			job := tt.job
-			job.ID = fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid())
+			job.ID = strings.ReplaceAll(t.Name(), "/", "-") + "-" + rand.Text()
 			job.Dir, job.Prompt = t.TempDir(), "words of the task"
 			result, err := codex.New(newRunner(t), []string{program}).Run(t.Context(), job, agent.SinkFunc(func(agent.Event) {}))
 			if err != nil || result.Outcome != agent.Success || len(result.Warnings) != tt.warnings {

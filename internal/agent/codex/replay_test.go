@@ -3,6 +3,7 @@ package codex_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -48,7 +49,7 @@ func openTranscript(t *testing.T, files map[string][]byte) *transcript {
 	t.Helper()
 	root := t.TempDir()
 	tr := &transcript{files: files, job: agent.Job{
-		ID:  fmt.Sprintf("%s-%d", strings.NewReplacer("/", "-", ",", "").Replace(t.Name()), os.Getpid()),
+		ID:  strings.NewReplacer("/", "-", ",", "").Replace(t.Name()) + "-" + rand.Text(),
 		Dir: filepath.Join(root, "dir"), Prompt: "do it", Resume: strings.TrimSpace(string(files["resume"])),
 		Command: []string{filepath.Join(root, "codex")},
 		Limits:  agent.Limits{Wall: 8 * time.Minute, StopGrace: time.Minute, Linger: time.Minute},

@@ -1,7 +1,7 @@
 package command_test
 
 import (
-	"fmt"
+	"crypto/rand"
 	"os"
 	"strings"
 	"testing"
@@ -34,7 +34,7 @@ func run(t *testing.T, job agent.Job) (agent.Result, []agent.Event) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job.ID = fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid())
+	job.ID = strings.ReplaceAll(t.Name(), "/", "-") + "-" + rand.Text()
 	job.Dir = t.TempDir()
 	var events []agent.Event
 	a := command.New(agent.NewRunner(agent.RunnerOptions{Host: host, Environ: os.Environ(), Now: time.Now}))
