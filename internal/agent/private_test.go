@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -164,4 +165,26 @@ func TestFind(t *testing.T) {
 	if text, _ := os.ReadFile(calls); string(text) != "called\ncalled\n" {
 		t.Errorf("calls: %q", text)
 	}
+}
+
+// TestRunnersAskAtOnce: two runners of one machine ask the same program for its
+// version at the same moment; both get the answer.
+func TestRunnersAskAtOnce(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	// Neither answers before both run.
+	text := "#!/bin/sh\ntouch " + bin + "/$$.runs\nuntil test $(ls " + bin + "/*.runs | wc -l) -ge 2; do sleep 0.01; done\necho 1.0\n"
+	if err := os.WriteFile(filepath.Join(bin, "thing"), []byte(text), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	var asked sync.WaitGroup
+	for range 2 {
+		r := machineRunner(t, "PATH="+bin+":"+os.Getenv("PATH"))
+		asked.Go(func() {
+			if _, version, err := r.Find(t.Context(), []string{"thing"}, "--version"); version != "1.0" || err != nil {
+				t.Errorf("%q %v", version, err)
+			}
+		})
+	}
+	asked.Wait()
 }
