@@ -3,11 +3,9 @@ package forge
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -131,24 +129,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 	})
 }
 
-// deaf is a port at which nobody listens, and which nobody else gets meanwhile.
-func deaf(t *testing.T) string {
-	t.Helper()
-	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(socket) })
-	syscall.CloseOnExec(socket)
-	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	address, err := syscall.Getsockname(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", address.(*syscall.SockaddrInet4).Port)
-}
+// deaf is an address at which nobody listens, and that nobody gets by asking for a
+// free port.
+const deaf = "127.0.0.1:1"
 
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
@@ -160,7 +143,7 @@ func TestNoAnswer(t *testing.T) {
 		t.Cleanup(cut.Close)
 		hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 		t.Cleanup(hangs.Close)
-		for _, server := range []string{cut.URL, hangs.URL, "http://" + deaf(t)} {
+		for _, server := range []string{cut.URL, hangs.URL, "http://" + deaf} {
 			f, err := For("git@h.example:acme/widget.git", Config{Kind: d.kind, API: server, Token: token})
 			if err != nil {
 				t.Fatal(err)
