@@ -145,15 +145,21 @@ func (s *Service) Story(ctx context.Context, ref string) (*StoryView, error) {
 
 func (s *Service) storyView(ctx context.Context, story *work.Story) (*StoryView, error) {
 	var view *StoryView
+	var others []work.Elsewhere
 	err := s.View(ctx, work.TreeID(story.RootTaskID), func(tree *work.Tree) error {
 		root := tree.Current(tree.Root())
 		view = &StoryView{Story: *tree.Story, Actions: tree.StoryActions(), RootID: root.ID, Attempts: root.AttemptNo, TaskIDs: []work.TaskID{}}
-		view.Needs, view.Rests, view.Paused = tree.StoryNeeds(), tree.StoryRests(), tree.ShipPaused()
+		view.Needs, view.Paused = tree.StoryNeeds(), tree.ShipPaused()
+		view.Rests, others = tree.StoryRests()
 		for _, t := range tree.Tasks() {
 			view.count(t)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	view.Rests, err = s.hold(ctx, view.Rests, others)
 	return view, err
 }
 

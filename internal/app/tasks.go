@@ -254,7 +254,7 @@ func (s *Service) view(ctx context.Context, id work.TaskID) (*TaskView, error) {
 		return nil, err
 	}
 	var view *TaskView
-	var others []work.Position
+	var others []work.Elsewhere
 	err = s.View(ctx, tree, func(tree *work.Tree) error {
 		t := tree.Task(id)
 		if t == nil {
@@ -276,9 +276,9 @@ func (s *Service) view(ctx context.Context, id work.TaskID) (*TaskView, error) {
 
 // hold says whether what rests if places of other trees hold it does rest: if they
 // do, and those that they wait for in turn.
-func (s *Service) hold(ctx context.Context, rests bool, places []work.Position) (bool, error) {
+func (s *Service) hold(ctx context.Context, rests bool, places []work.Elsewhere) (bool, error) {
 	for i := 0; rests && i < len(places); i++ {
-		tree, err := s.o.Lookup.TreeOf(ctx, work.TaskID(places[i]))
+		tree, err := s.o.Lookup.TreeOf(ctx, work.TaskID(places[i].At))
 		if err == nil {
 			err = s.View(ctx, tree, func(tree *work.Tree) error {
 				holds, more := tree.Holds(places[i])

@@ -88,15 +88,16 @@ func (w *waiter) run(ctx context.Context) error {
 
 // concerns is true for what happens in the task's tree, and in any other one while
 // the task may wait for that.
-func (w *waiter) concerns(e work.Event) bool { return e.Tree == w.view.TreeID || w.waitsForOthers() }
+func (w *waiter) concerns(e work.Event) bool { return e.Tree == w.view.TreeID || hearsOthers(w.view) }
 
-func (w *waiter) waitsForOthers() bool {
-	return w.view.State == work.Pending || w.view.BlockedOn == work.OnDependencies
+// hearsOthers is true for a task that may wait for one of another tree.
+func hearsOthers(v *app.TaskView) bool {
+	return v.State == work.Pending || v.BlockedOn == work.OnDependencies || v.Hold == work.HoldBuiltOn
 }
 
 // pace lets much that happens elsewhere not make as many looks.
 func (w *waiter) pace() time.Duration {
-	if w.waitsForOthers() {
+	if hearsOthers(w.view) {
 		return lookPace
 	}
 	return 0
@@ -171,7 +172,7 @@ const lookPace = 250 * time.Millisecond
 
 func (w *storyWaiter) watch() *watch {
 	return &watch{api: w.api, since: w.since, look: w.look, pace: func() time.Duration { return lookPace }, concerns: func(e work.Event) bool {
-		return e.Tree == work.TreeID(w.view.RootTaskID)
+		return e.Tree == work.TreeID(w.view.RootTaskID) || w.about != nil && hearsOthers(w.about)
 	}}
 }
 

@@ -395,17 +395,19 @@ func (s *sim) calmly() {
 
 // rests: when all is quiet, everything is said to rest.
 func (s *sim) rests(tree *work.Tree) {
-	for _, t := range tree.Tasks() {
-		rests, on := tree.Rests(t)
+	hold := func(rests bool, on []work.Elsewhere) bool {
 		for i := 0; rests && i < len(on); i++ {
-			holds, more := s.tree(work.TreeID(on[i])).Holds(on[i])
+			holds, more := s.tree(work.TreeID(on[i].At)).Holds(on[i])
 			rests, on = holds, append(on, more...)
 		}
-		if !rests {
+		return rests
+	}
+	for _, t := range tree.Tasks() {
+		if !hold(tree.Rests(t)) {
 			s.fail("%s is %s(%s) when all is quiet, and said not to rest", t.ID, t.State, t.BlockedOn)
 		}
 	}
-	if tree.Story != nil && !tree.StoryRests() && (tree.Story.Status != work.Shipping || len(work.Inbox(tree)) == 0) {
+	if tree.Story != nil && !hold(tree.StoryRests()) && (tree.Story.Status != work.Shipping || len(work.Inbox(tree)) == 0) {
 		s.fail("the story is %s when all is quiet, and said not to rest", tree.Story.Status)
 	}
 }

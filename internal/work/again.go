@@ -117,7 +117,8 @@ func (c Lose) apply(s *Step) error {
 		s.startWaiting(t, x.Kind)
 		return nil
 	}
-	if x.Asked != nil { // the question survives the server
+	if x.Asked != nil { // the question survives the server, and so does the workspace for the answer
+		t.Book.Losses = 0
 		return s.asked(t, x)
 	}
 	t.Book.Losses++

@@ -67,15 +67,18 @@ func (t *Tree) Lost(task *Task) (reason string, lost bool) {
 // Unbuilt names a task that t is built on and that is not settled, "" if none.
 func (t *Tree) Unbuilt(task *Task) TaskID {
 	for _, b := range task.BuiltOn {
-		o, known := t.Outer[b.Position()]
-		switch {
-		case !known:
-			return b.TaskID
-		case o.State != Completed, o.StoryID != "" && !o.Landed, o.Accepted != b.Commit:
-			return o.Current
+		if !t.built(b) {
+			return cmp.Or(t.Outer[b.Position()].Current, b.TaskID)
 		}
 	}
 	return ""
+}
+
+// built is true for a commit that has been accepted as it is, and landed where a
+// story lands it.
+func (t *Tree) built(b BuiltOn) bool {
+	o, known := t.Outer[b.Position()]
+	return known && o.State == Completed && (o.StoryID == "" || o.Landed) && o.Accepted == b.Commit
 }
 
 // Integrating is true while an integration of commit (of task) into a branch is

@@ -239,7 +239,7 @@ func (s *Step) SpawnFix(t *Task, f Fix) error {
 }
 
 // inherit gives a fix the children that its predecessor still waits for: it was
-// rejected, for a conflict, before they could run.
+// rejected, for a conflict, before they could run, or while one was integrated.
 func (s *Step) inherit(fix, t *Task) {
 	for _, child := range slices.Clone(s.Tree.children[t.ID]) {
 		if !s.Tree.Settled(child.Position()) {
@@ -247,6 +247,9 @@ func (s *Step) inherit(fix, t *Task) {
 			s.Tree.children[fix.ID] = append(s.Tree.children[fix.ID], child)
 			child.ParentTaskID = fix.ID
 			s.edit(child)
+			if child.Waiting(Ready, OnIntegration) { // into the branch of its parent now
+				s.effect(integration(child))
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"slices"
 	"testing"
 )
 
@@ -105,5 +106,24 @@ func TestAcceptanceLands(t *testing.T) {
 		if want := cmp.Or(tt.accept.Target, "main"); m != nil && m.Target != want {
 			t.Errorf("%s: it lands on %q, want %q", tt.name, m.Target, want)
 		}
+	}
+}
+
+// TestInheritedChildIsIntegratedAnew: what is under way goes into the branch of the
+// attempt that stepped aside, and is refused there.
+func TestInheritedChildIsIntegratedAnew(t *testing.T) {
+	t.Parallel()
+	child := row("child", below("root"), in(Ready, OnIntegration))
+	child.Accepted, child.Book.Head = &Acceptance{Commit: "c1"}, "c1"
+	tree := grow(row("root", in(Ready, NotBlocked)), child)
+	s := step(tree)
+	if err := s.SpawnFix(tree.Task("root"), Fix{Comment: "conflict", Conflicts: []string{"a"}}); err != nil {
+		t.Fatal(err)
+	}
+	fix := tree.Current("root")
+	if child.ParentTaskID != fix.ID || !slices.ContainsFunc(s.effects, func(e Effect) bool {
+		return e.Kind == Integrate && e.Task == "child" && e.Into == fix.ID && e.Commit == "c1"
+	}) {
+		t.Errorf("below %s, effects %+v", child.ParentTaskID, s.effects)
 	}
 }

@@ -85,10 +85,10 @@ func TestRestsOnOtherTrees(t *testing.T) {
 	for _, outer := range []struct {
 		x, y  State
 		rests bool
-		on    []Position
+		on    []Elsewhere
 	}{
-		{Running, Queued, true, []Position{"x", "y"}},
-		{Ready, Blocked, true, []Position{"y"}},
+		{Running, Queued, true, []Elsewhere{{At: "x"}, {At: "y"}}},
+		{Ready, Blocked, true, []Elsewhere{{At: "y"}}},
 		{Completed, Ready, false, nil}, // it goes on in a moment
 	} {
 		tree.Outer["x"], tree.Outer["y"] = Outer{State: outer.x}, Outer{State: outer.y}
@@ -103,12 +103,59 @@ func TestRestsOnOtherTrees(t *testing.T) {
 		if state == Blocked {
 			on = OnQuestion
 		}
-		if got, _ := grow(row("root", in(state, on))).Holds("root"); got != holds {
+		if got, _ := grow(row("root", in(state, on))).Holds(Elsewhere{At: "root"}); got != holds {
 			t.Errorf("a tree that is %s holds what waits for it: %t, want %t", state, got, holds)
 		}
 	}
-	if holds, _ := tree.Holds("gone"); holds {
+	if holds, _ := tree.Holds(Elsewhere{At: "gone"}); holds {
 		t.Error("a place that is gone holds what waits for it")
+	}
+}
+
+// TestRestsOnFoundations: approved work goes on by itself once what it is built on is
+// settled, and rests while that does; where it cannot be settled, a person decides.
+func TestRestsOnFoundations(t *testing.T) {
+	t.Parallel()
+	built := func(t *Task) { t.Hold, t.BuiltOn = HoldBuiltOn, []BuiltOn{{TaskID: "x", Commit: "c"}} }
+	tree := grow(row("root", in(Ready, OnPerson), built))
+	for _, tt := range []struct {
+		name  string
+		outer Outer
+		rests bool
+		on    []Elsewhere
+	}{
+		{"under review", Outer{State: Ready}, true, []Elsewhere{{At: "x", Accepted: true}}},
+		{"accepted, and not landed by its story", Outer{State: Completed, Accepted: "c", StoryID: "s"}, true, []Elsewhere{{At: "x", Accepted: true}}},
+		{"accepted", Outer{State: Completed, Accepted: "c"}, false, nil},
+		{"failed", Outer{State: Failed}, true, nil},
+	} {
+		tree.Outer["x"] = tt.outer
+		if rests, on := tree.Rests(tree.Task("root")); rests != tt.rests || !slices.Equal(on, tt.on) {
+			t.Errorf("%s: rests %t on %v, want %t on %v", tt.name, rests, on, tt.rests, tt.on)
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		state State
+		on    BlockedOn
+		story StoryStatus
+		holds bool
+	}{
+		{"at work", Running, NotBlocked, "", false},
+		{"judged", Ready, OnJudges, "", false},
+		{"waits for a person", Ready, OnPerson, "", true},
+		{"accepted", Completed, NotBlocked, "", false},
+		{"failed", Failed, NotBlocked, "", false},
+		{"its story can be shipped", Completed, NotBlocked, Shippable, true},
+		{"its story is being shipped", Completed, NotBlocked, Shipping, false},
+	} {
+		other := grow(row("root", in(tt.state, tt.on)))
+		if tt.story != "" {
+			other.Story = &Story{Status: tt.story, Ship: &Ship{Step: ShipDeploy}}
+		}
+		if holds, _ := other.Holds(Elsewhere{At: "root", Accepted: true}); holds != tt.holds {
+			t.Errorf("what is built on one that %s is held: %t, want %t", tt.name, holds, tt.holds)
+		}
 	}
 }
 
@@ -122,8 +169,11 @@ func TestRestsInALanding(t *testing.T) {
 		if got, _ := tree.Rests(root); got != rests {
 			t.Errorf("a landing that is %s: rests %t, want %t", status, got, rests)
 		}
-		if got := tree.ShipPaused(); got != rests || tree.StoryRests() != got {
-			t.Errorf("a ship whose landing is %s: paused %t, rests %t, want %t", status, got, tree.StoryRests(), rests)
+		if got := tree.ShipPaused(); got != rests {
+			t.Errorf("a ship whose landing is %s: paused %t, want %t", status, got, rests)
+		}
+		if got, _ := tree.StoryRests(); got != rests {
+			t.Errorf("a ship whose landing is %s: rests %t, want %t", status, got, rests)
 		}
 	}
 }
@@ -160,7 +210,7 @@ func TestStoryRests(t *testing.T) {
 	for _, tt := range tests {
 		tree := grow(tt.rows...)
 		tree.Story = &Story{Status: tt.status, Ship: &Ship{Step: ShipDeploy}}
-		if got := tree.StoryRests(); got != tt.rests {
+		if got, on := tree.StoryRests(); got != tt.rests || len(on) != 0 {
 			t.Errorf("%s: rests %t, want %t", tt.name, got, tt.rests)
 		}
 	}
