@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/claudomator/claudomator/internal/agent"
@@ -53,7 +54,7 @@ func (r *run) agent(ctx context.Context) work.End {
 // be taken over or removed, and no other run begun, beside one that still works.
 // When the server stops before that, the run stays alive, for the next life to end.
 func (r *run) drive(ctx context.Context, a agent.Agent, job agent.Job) (agent.Result, error) {
-	res, err := a.Run(ctx, job, r.log)
+	res, err := a.Run(ctx, job, &speaking{Sink: r.log, first: sync.OnceFunc(func() { r.e.faults.speaks(program(r.plan.Project, r.plan.Spec)) })})
 	for gone, wait := err, time.Second; errors.Is(gone, sandbox.ErrNotEnded); wait = min(2*wait, time.Minute) {
 		r.log.notice("waiting for processes that cannot be ended: %v", gone)
 		r.e.o.Log.Error("end a run's processes", "execution", r.plan.Execution.ID, "error", gone, "again_in", wait)
@@ -76,7 +77,7 @@ func (r *run) agentEnded(res agent.Result, err error) work.End {
 		if res.AgentFault {
 			fault = cmp.Or(res.Error, string(res.Outcome))
 		}
-		r.e.faults.ran(program(r.plan.Spec), fault, r.e.o.Now())
+		r.e.faults.ran(program(r.plan.Project, r.plan.Spec), fault, r.e.o.Now())
 	}
 	return ending(res)
 }

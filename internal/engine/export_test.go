@@ -15,6 +15,7 @@ func (q *Queue) MeetTrouble() {
 }
 
 var (
+	Program     = program
 	BranchOf    = branchOf
 	BaseRef     = baseRef
 	Folder      = folder

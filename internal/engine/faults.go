@@ -2,10 +2,12 @@ package engine
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/claudomator/claudomator/internal/agent"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -28,18 +30,43 @@ type faulty struct {
 const (
 	faultsMost = 3
 	pauseLeast = time.Minute // doubles with each further fault
-	pauseMost  = 15 * time.Minute
+	pauseMost  = 5 * time.Minute
 )
 
 func newFaults() faults { return faults{agents: map[string]*faulty{}} }
 
-// program tells agents apart by type, and by what is run where the type does not say
-// that; "" for commands, which are a person's own and say nothing of each other.
-func program(spec work.AgentSpec) string {
+// program tells agent programs apart: by type, by what is run where the type does not
+// say that, and by what a project changes of how that is found. It is "" for commands,
+// which are a person's own and say nothing of each other.
+func program(project work.Project, spec work.AgentSpec) string {
 	if spec.Type == work.CommandAgent {
 		return ""
 	}
-	return strings.Join(append([]string{spec.Type}, spec.Command...), " ")
+	name := strings.Join(append([]string{spec.Type}, spec.Command...), " ")
+	if path, changed := project.Environment["PATH"]; changed {
+		name += " on PATH " + path
+	}
+	if len(spec.Command) > 0 && strings.Contains(spec.Command[0], "/") && !filepath.IsAbs(spec.Command[0]) {
+		name += " of project " + project.Name
+	}
+	return name
+}
+
+// speaking tells when an agent program says its first word: it can be started then,
+// whatever becomes of the run.
+type speaking struct {
+	agent.Sink
+	first func()
+}
+
+// Emit implements agent.Sink.
+func (s *speaking) Emit(event agent.Event) {
+	switch event.Kind {
+	case agent.KindText, agent.KindThought, agent.KindTool, agent.KindEdit, agent.KindUsage, agent.KindQuestion:
+		s.first()
+	case agent.KindLimit, agent.KindBlocker, agent.KindLog, agent.KindRaw:
+	}
+	s.Sink.Emit(event)
 }
 
 // admit lets a run of a program begin, or says why it must not, and until when. A
@@ -78,6 +105,16 @@ func (f *faults) ran(program, fault string, now time.Time) {
 	a.row, a.last = a.row+1, fault
 	if over := a.row - faultsMost; over >= 0 {
 		a.until = now.Add(min(pauseMost, pauseLeast<<min(over, 10)))
+	}
+}
+
+// speaks ends a trial before its run ends: a program that has said something can be
+// started, and nobody needs to wait for it. Another fault is one in a row still.
+func (f *faults) speaks(program string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a := f.agents[program]; a != nil {
+		a.row = min(a.row, faultsMost-1)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudomator/claudomator/internal/agent"
 	"github.com/claudomator/claudomator/internal/app"
+	"github.com/claudomator/claudomator/internal/engine"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -81,4 +82,58 @@ func TestFaultsInARow(t *testing.T) {
 			atOnce(work.Failed, app.TaskRequest{Agent: app.AgentInput{Type: "command", Command: []string{"/no/such/program"}}})
 		}
 	})
+}
+
+// TestTrialEndsWithTheFirstWord: once the program that is tried again has said
+// something, nobody waits for the end of that run.
+func TestTrialEndsWithTheFirstWord(t *testing.T) {
+	p := &puppet{acts: []func(context.Context, agent.Job) agent.Result{breaks, breaks, breaks, func(ctx context.Context, _ agent.Job) agent.Result {
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Minute):
+		}
+		return agent.Result{Outcome: agent.Failed, Error: "no"}
+	}, writes("x")}, speaks: true}
+	inHours(t, p, func(w *world, task func(app.TaskRequest) *app.TaskView) {
+		for range 3 {
+			w.state(task(app.TaskRequest{}).ID, work.Failed)
+		}
+		first, second := task(app.TaskRequest{}).ID, task(app.TaskRequest{}).ID
+		began := time.Now()
+		ended := func(v *app.TaskView) bool { return v.State.Ended() }
+		w.until(first, func(v *app.TaskView) bool { return v.State == work.Running || ended(v) })
+		w.until(second, func(v *app.TaskView) bool { return v.State == work.Running || ended(v) })
+		if took := time.Since(began); took > 5*time.Minute {
+			t.Errorf("the second task waited %s", took)
+		}
+	})
+}
+
+// TestProgramsAreToldApart: by what finds them, so that what one project does to a
+// program's place is not held against another project.
+func TestProgramsAreToldApart(t *testing.T) {
+	t.Parallel()
+	shop := work.Project{Name: "shop"}
+	bare := work.Project{Name: "bare", Environment: map[string]string{"PATH": "/bin"}}
+	claude, acp, own := work.AgentSpec{Type: "claude"}, work.AgentSpec{Type: "acp", Command: []string{"x", "y"}}, work.AgentSpec{Type: "acp", Command: []string{"./x"}}
+	other := work.Project{Name: "other"}
+	for _, tt := range []struct {
+		a, b work.Project
+		x, y work.AgentSpec
+		same bool
+	}{
+		{shop, other, claude, claude, true},
+		{shop, bare, claude, claude, false},
+		{shop, other, acp, acp, true},
+		{shop, other, claude, acp, false},
+		{shop, other, own, own, false},
+		{shop, shop, own, own, true},
+	} {
+		if got := engine.Program(tt.a, tt.x) == engine.Program(tt.b, tt.y); got != tt.same {
+			t.Errorf("%s in %s and %s in %s are the same: %t, want %t", tt.x.Type, tt.a.Name, tt.y.Type, tt.b.Name, got, tt.same)
+		}
+	}
+	if name := engine.Program(shop, work.AgentSpec{Type: "command", Command: []string{"x"}}); name != "" {
+		t.Errorf("a command is %q", name)
+	}
 }

@@ -21,7 +21,8 @@ import (
 // puppet is an agent that does what the test tells it, run by run; the last act
 // is repeated.
 type puppet struct {
-	acts []func(ctx context.Context, job agent.Job) agent.Result
+	acts   []func(ctx context.Context, job agent.Job) agent.Result
+	speaks bool // each run says something first
 
 	mu   sync.Mutex
 	runs []time.Time
@@ -33,11 +34,14 @@ func (*puppet) Describe(context.Context) (agent.Description, error) {
 	return agent.Description{Name: "puppet"}, nil
 }
 
-func (p *puppet) Run(ctx context.Context, job agent.Job, _ agent.Sink) (agent.Result, error) {
+func (p *puppet) Run(ctx context.Context, job agent.Job, sink agent.Sink) (agent.Result, error) {
 	p.mu.Lock()
 	act := p.acts[min(len(p.runs), len(p.acts)-1)]
 	p.runs = append(p.runs, time.Now())
 	p.mu.Unlock()
+	if p.speaks {
+		sink.Emit(agent.Event{At: time.Now(), Kind: agent.KindText, Text: "hello"})
+	}
 	return act(ctx, job), nil
 }
 
