@@ -72,7 +72,7 @@ func (s *sim) command(t *work.Task, action work.Action) work.Command {
 	case work.DoStart:
 		return work.StartTask{Task: t.ID}
 	case work.DoAccept:
-		return work.AcceptTask{Task: t.ID, Land: s.whether()}
+		return work.AcceptTask{Task: t.ID, Land: s.whether(t)}
 	case work.DoReject:
 		return work.RejectTask{Task: t.ID, Comment: "no", Findings: s.findings(), Extra: s.choose(3) / 2}
 	case work.DoAnswer:
@@ -97,12 +97,12 @@ func (s *sim) command(t *work.Task, action work.Action) work.Command {
 	panic("no command for " + action)
 }
 
-// whether is yes, no, or left open.
-func (s *sim) whether() *bool {
+// whether work is landed: yes, where it can be, no, or left open.
+func (s *sim) whether(t *work.Task) *bool {
 	if s.one(3) {
 		return nil
 	}
-	return new(s.one(2))
+	return new(s.one(2) && t.Lands())
 }
 
 // add puts a child below a task by hand.

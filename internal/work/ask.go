@@ -323,12 +323,22 @@ func stillRunning() *Error {
 	return Errorf(Illegal, "an execution of the task has not ended yet").WithReason("still_running").WithHint("try again in a moment")
 }
 
-func mayMerge(tree *Tree, t *Task) *Error {
+// mayLand refuses what is not landed by itself; see [Task.Lands].
+func mayLand(tree *Tree, t *Task) *Error {
 	switch {
 	case t.ParentTaskID != "" || t.Apart():
 		return Errorf(Illegal, "task %s is part of a tree: its work is landed with the tree's root", t.ID).WithReason("not_top_level").WithHint("merge %s", tree.Current(tree.Root()).ID)
 	case t.StoryID != "":
 		return Errorf(Illegal, "task %s belongs to story %s: it is landed by Ship", t.ID, t.StoryID).WithReason("story_node").WithHint("ship the story")
+	}
+	return nil
+}
+
+func mayMerge(tree *Tree, t *Task) *Error {
+	if refusal := mayLand(tree, t); refusal != nil {
+		return refusal
+	}
+	switch {
 	case t.State != Completed:
 		return Errorf(Illegal, "task %s is %s: only accepted work is landed", t.ID, t.State).WithReason("not_accepted").WithHint("accept it first")
 	case tree.OpenMerge(t.ID) != nil:

@@ -92,7 +92,7 @@ func TestAcceptanceLands(t *testing.T) {
 		{"by the project", plain(), true, AcceptTask{}, true},
 		{"with improvements", improved(), false, AcceptTask{}, true},
 		{"with improvements, and not wanted", improved(), true, AcceptTask{Target: "next", Land: new(false)}, false},
-		{"a child", child(), true, AcceptTask{Land: new(true)}, false},
+		{"a child", child(), true, AcceptTask{}, false},
 	}
 	for _, tt := range tests {
 		tree := grow(tt.rows...)
@@ -106,6 +106,16 @@ func TestAcceptanceLands(t *testing.T) {
 		if want := cmp.Or(tt.accept.Target, "main"); m != nil && m.Target != want {
 			t.Errorf("%s: it lands on %q, want %q", tt.name, m.Target, want)
 		}
+	}
+}
+
+// TestAcceptanceOfAPartIsNotLanded: who asks for it is told, and nothing is accepted.
+func TestAcceptanceOfAPartIsNotLanded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []AcceptTask{{Task: "root", Land: new(true)}, {Task: "root", Target: "next"}} {
+		refused(t, grow(row("p", in(Blocked, OnChildren)), row("root", below("p"), in(Ready, OnPerson))), c, Illegal, "not_top_level")
+		story := grow(row("root", in(Ready, OnPerson), func(t *Task) { t.StoryID = "s" }))
+		refused(t, story, c, Illegal, "story_node")
 	}
 }
 

@@ -43,6 +43,11 @@ func (c AcceptTask) apply(s *Step) error {
 	if c.Target != "" && !ValidBranch(c.Target) {
 		return Errorf(Invalid, "%q is not a branch name", c.Target)
 	}
+	if c.Target != "" || c.Land != nil && *c.Land {
+		if refusal := mayLand(s.Tree, t); refusal != nil {
+			return refusal
+		}
+	}
 	if err := s.stopReview(t, "decided by a person"); err != nil {
 		return err
 	}
