@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudomator/claudomator/internal/agent"
+	"github.com/claudomator/claudomator/internal/app"
 	"github.com/claudomator/claudomator/internal/work"
 )
 
@@ -34,6 +36,22 @@ const (
 )
 
 func newFaults() faults { return faults{agents: map[string]*faulty{}} }
+
+// admit lets an agent's run begin, until done; nil when its program is paused, and the
+// execution was parked.
+func (e *Engine) admit(ctx context.Context, f work.Effect, plan *app.RunPlan) (done func(), err error) {
+	name := program(plan.Project, plan.Spec)
+	trial, until, why := e.faults.admit(name, e.o.Now())
+	switch {
+	case why == "" && trial:
+		return func() { e.faults.done(name) }, nil
+	case why == "":
+		return func() {}, nil
+	case plan.Task.Judges != nil:
+		why += "; when its role has been given another agent, cancel this judge, and that one is asked"
+	}
+	return nil, e.o.Core.Do(ctx, f.Tree, work.System(), work.Park{Execution: f.Execution, On: work.OnPaused, Until: until, Reason: why})
+}
 
 // program tells agent programs apart: by type, by what is run where the type does not
 // say that, and by what a project changes of how that is found. It is "" for commands,

@@ -37,17 +37,11 @@ func (e *Engine) start(ctx context.Context, job int64, f work.Effect) error {
 		}
 	}()
 	if plan.Execution.Kind == work.AgentRun {
-		name := program(plan.Project, plan.Spec)
-		trial, until, why := e.faults.admit(name, e.o.Now())
-		if why != "" {
-			if plan.Task.Judges != nil {
-				why += "; when its role has been given another agent, cancel this judge, and that one is asked"
-			}
-			return e.o.Core.Do(ctx, f.Tree, work.System(), work.Park{Execution: f.Execution, On: work.OnPaused, Until: until, Reason: why})
+		done, err := e.admit(ctx, f, plan)
+		if done == nil {
+			return err
 		}
-		if trial {
-			defer e.faults.done(name)
-		}
+		defer done()
 	}
 	secret := app.NewSecret()
 	e.hold(f.Execution)
